@@ -21,6 +21,7 @@ from analytics.drift.monitor import (
     Monitor,
     State,
     at,
+    declare,
     insufficient,
     last_look,
     members,
@@ -31,7 +32,11 @@ from analytics.drift.monitor import (
 from analytics.resampling import generator
 from analytics.text import counted
 
-NOISE = "run-to-run noise"
+NOISE = declare(
+    "run-to-run noise",
+    "run one of the first agents again, twice: the harness or a provider has changed",
+    unseen="repeat the trials of new agents, to have their noise watched",
+)
 WARN_TIMES = 5.0
 
 
@@ -83,7 +88,7 @@ def run_noise(
     return Monitor(NOISE, state, p, look.level, reason, evidence, false_alerts_at_most=LEVEL)
 
 
-NOVELTY = "scaffold novelty"
+NOVELTY = declare("scaffold novelty", "ask one agent of each new scaffold for a full run")
 NOVELTY_WARN = 0.5
 
 
@@ -120,7 +125,7 @@ def scaffold_novelty(
     return Monitor(NOVELTY, state, p, limit, reason, evidence)
 
 
-EROSION = "band erosion"
+EROSION = declare("band erosion", "choose the subset anew from the latest complete agents")
 EDGE_TOLERANCE = 1e-9
 EROSION_WARN_TIMES, ALERT_TIMES = 5.0, 2.0
 WARN_EXCESS, ALERT_EXCESS = 0.10, 0.20

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from scipy.special import ndtri
 
 from analytics.arrays import DECIMALS, FloatArray
-from analytics.drift.monitor import MIN_AGENTS, Monitor, State, at, insufficient, iso, same_length
+from analytics.drift.monitor import MIN_AGENTS, Monitor, State, at, declare, insufficient, iso, same_length
 from analytics.errors import CoreError
 from analytics.text import counted
 
@@ -163,6 +163,23 @@ def chart_monitor(
     return Monitor(name, state, chart.level, chart.threshold, reason, evidence, 1 / RUN_LENGTH)
 
 
+JUMP = declare(
+    "capability jump",
+    "look at the runs of the agents named; where they are sound, ask them for full runs and choose the "
+    "subset anew",
+)
+COST = declare(
+    "cost per task",
+    "look at the prices and budgets of the agents named",
+    unseen="state costs with the outcomes, to have them watched",
+)
+RESIDUALS = declare(
+    "calibration residuals",
+    "ask 8 agents drawn at random for full runs, then recompute to fit the calibration anew",
+    unseen="ask agents drawn at random for full runs, until there are 11",
+)
+
+
 def capability_jump(
     subset_means: FloatArray,
     agents: Sequence[str],
@@ -176,7 +193,7 @@ def capability_jump(
     """
     same_length(subset_means, agents, dates)
     chart = cusum(subset_means.tolist(), n_reference=max(n_reference, N_REFERENCE))
-    return chart_monitor("capability jump", chart, agents, dates, "pass rates in the band rose")
+    return chart_monitor(JUMP, chart, agents, dates, "pass rates in the band rose")
 
 
 def cost_per_task(
@@ -185,7 +202,7 @@ def cost_per_task(
     """CUSUM of the agents' mean cost of a task, on both sides; `n_reference` as in `capability_jump`."""
     same_length(costs, agents, dates)
     chart = cusum(costs.tolist(), two_sided=True, n_reference=max(n_reference, N_REFERENCE))
-    return chart_monitor("cost per task", chart, agents, dates, "cost per task moved")
+    return chart_monitor(COST, chart, agents, dates, "cost per task moved")
 
 
 def residuals(values: FloatArray, agents: Sequence[str], dates: Sequence[date | None]) -> Monitor:
@@ -193,4 +210,4 @@ def residuals(values: FloatArray, agents: Sequence[str], dates: Sequence[date | 
     same_length(values, agents, dates)
     chart = cusum(values.tolist(), two_sided=True, lines=RESIDUAL_LINES)
     moved = "full scores moved against their estimates"
-    return chart_monitor("calibration residuals", chart, agents, dates, moved)
+    return chart_monitor(RESIDUALS, chart, agents, dates, moved)

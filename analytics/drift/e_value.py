@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.special import betaincinv, logsumexp, stdtrit, xlog1py, xlogy
 
 from analytics.arrays import FloatArray, Mask
-from analytics.drift.monitor import MIN_AGENTS, Monitor, State, at, insufficient, same_length
+from analytics.drift.monitor import MIN_AGENTS, Monitor, State, at, declare, insufficient, same_length
 from analytics.errors import CoreError
 from analytics.text import counted
 
@@ -89,6 +89,11 @@ def e_text(log_values: FloatArray) -> str:
     )
 
 
+CALIBRATION = declare(
+    "calibration",
+    "ask 8 agents drawn at random for full runs, then recompute to fit the calibration anew",
+    unseen="ask agents drawn at random for full runs",
+)
 MISSES_PROMISED = 0.05
 
 
@@ -99,7 +104,7 @@ def calibration(missed: Mask, agents: Sequence[str], dates: Sequence[date | None
     """
     same_length(missed, agents, dates)
     if not len(agents):
-        return insufficient("calibration", "no full run of an agent with a published interval")
+        return insufficient(CALIBRATION, "no full run of an agent with a published interval")
     n = np.arange(1, len(agents) + 1)
     logs = log_e_values(np.cumsum(missed), n, MISSES_PROMISED)
     evidence = {
@@ -107,7 +112,7 @@ def calibration(missed: Mask, agents: Sequence[str], dates: Sequence[date | None
         "first_alert": at(first_alert(logs), agents, dates),
     }
     counts = f"{int(missed.sum())} of {counted(len(agents), 'interval')} missed; at most 5% were promised"
-    return _e_monitor("calibration", logs, counts, evidence)
+    return _e_monitor(CALIBRATION, logs, counts, evidence)
 
 
 def _e_monitor(name: str, logs: FloatArray, shown: str, evidence: dict[str, Any]) -> Monitor:
@@ -117,7 +122,10 @@ def _e_monitor(name: str, logs: FloatArray, shown: str, evidence: dict[str, Any]
     return Monitor(name, state, value, ALERT, reason, evidence, false_alerts_at_most=1 / ALERT)
 
 
-FAILURES = "harness failures"
+FAILURES = declare(
+    "harness failures",
+    "look at the invalid trials of the agents named: the harness, or a task, is broken",
+)
 LEVEL_OF_TRIALS, LEVEL_OF_AGENTS = 0.90, 0.975
 STAKES = ((np.arange(100) + 0.5) / 100) ** 2
 

@@ -32,32 +32,14 @@ N_LATEST = 20
 MIN_AGENTS = 10
 
 NOTHING_TO_DO = "nothing to do"
-MORE_TRIALS = "repeat trials: run the best agents again on the subset"
-ADVICE = {
-    "rank fidelity": "ask 8 agents drawn at random for full runs; where they confirm it, choose the subset "
-    "anew from the complete agents",
-    "published order": "look at the verdict: choose the subset anew, let more agents run on (policy podium), "
-    "or ask for full runs",
-    "capability jump": "look at the runs of the agents named; where they are sound, ask them for full runs "
-    "and choose the subset anew",
-    "band erosion": "choose the subset anew from the latest complete agents",
-    "calibration": "ask 8 agents drawn at random for full runs, then recompute to fit the calibration anew",
-    "calibration residuals": "ask 8 agents drawn at random for full runs, then recompute to fit "
-    "the calibration anew",
-    "saturation": "add harder tasks, or close the benchmark",
-    "tuning to the subset": "ask the agents named for full runs; their rank on the subset alone is in doubt",
-    "scaffold novelty": "ask one agent of each new scaffold for a full run",
-    "harness failures": "look at the invalid trials of the agents named: the harness, or a task, is broken",
-    "run-to-run noise": "run one of the first agents again, twice: the harness or a provider has changed",
-    "cost per task": "look at the prices and budgets of the agents named",
-}
-WANTED = {
-    "rank fidelity": "ask agents drawn at random for full runs, until there are 12",
-    "calibration": "ask agents drawn at random for full runs",
-    "calibration residuals": "ask agents drawn at random for full runs, until there are 11",
-    "run-to-run noise": "repeat the trials of new agents, to have their noise watched",
-    "cost per task": "state costs with the outcomes, to have them watched",
-}
+ADVICE: dict[str, tuple[str, str]] = {}
+"""By name of a monitor, what to do where it warns or alerts, and where it has seen too little."""
+
+
+def declare(name: str, raised: str, *, unseen: str = NOTHING_TO_DO) -> str:
+    """Say beside a monitor's statistic what to do about it; returns its name."""
+    ADVICE[name] = raised, unseen
+    return name
 
 
 @dataclass(frozen=True)
@@ -72,7 +54,7 @@ class Monitor:
         over all time.
     false_alerts_at_most: the probability of ever a false alert, over all looks, where there is such a bound;
         else 0.
-    to_do: what to do about a state that `ADVICE` and `WANTED` do not know; else empty.
+    to_do: what to do about this state, where the monitor declares nothing for it; else empty.
     """
 
     name: str
@@ -88,10 +70,9 @@ class Monitor:
     @property
     def advice(self) -> str:
         """What to do now: nothing, which command, or which runs."""
-        if self.state in ("warn", "alert"):
-            return self.to_do or ADVICE[self.name]
-        wanted = WANTED.get(self.name, "") if self.state == "insufficient" else ""
-        return self.to_do or wanted or NOTHING_TO_DO
+        raised, unseen = ADVICE[self.name]
+        of_state = {"warn": raised, "alert": raised, "insufficient": unseen, "ok": NOTHING_TO_DO}
+        return self.to_do or of_state[self.state]
 
 
 def insufficient(

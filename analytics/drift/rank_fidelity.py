@@ -22,6 +22,7 @@ from analytics.drift.monitor import (
     Monitor,
     State,
     at,
+    declare,
     insufficient,
     last_look,
     same_length,
@@ -29,7 +30,12 @@ from analytics.drift.monitor import (
 from analytics.drift.rank_correlation import skill, spearman, spearman_interval
 from analytics.text import counted
 
-NAME = "rank fidelity"
+NAME = declare(
+    "rank fidelity",
+    "ask 8 agents drawn at random for full runs; where they confirm it, choose the subset anew from the "
+    "complete agents",
+    unseen="ask agents drawn at random for full runs, until there are 12",
+)
 FIRST_RUNS = 12
 WARN_TIMES = 5.0
 MIN_FALL = 0.10
@@ -111,7 +117,11 @@ def _fisher(rho: float, n: int) -> float:
     return math.atanh(min(max(rho, -largest), largest))
 
 
-PUBLISHED = "published order"
+PUBLISHED = declare(
+    "published order",
+    "look at the verdict: choose the subset anew, let more agents run on (policy podium), or ask for full "
+    "runs",
+)
 MIN_SHARE = 0.92
 
 

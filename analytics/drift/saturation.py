@@ -10,10 +10,11 @@ import numpy as np
 
 from analytics.arrays import DECIMALS, FloatArray
 from analytics.differences.estimates import wilson
-from analytics.drift.monitor import MIN_AGENTS, MORE_TRIALS, Monitor, State, insufficient, same_length
+from analytics.drift.monitor import MIN_AGENTS, Monitor, State, declare, insufficient, same_length
 from analytics.text import counted
 
-NAME = "saturation"
+NAME = declare("saturation", "add harder tasks, or close the benchmark")
+MORE_TRIALS = "repeat trials: run the best agents again on the subset"
 SATURATED, SOLVED, HALF = 0.90, 0.95, 0.5
 N_SURE = 50
 WARN_LEVEL, ALERT_LEVEL = 0.05, 0.01

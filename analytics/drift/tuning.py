@@ -20,6 +20,7 @@ from analytics.drift.monitor import (
     Monitor,
     State,
     at,
+    declare,
     insufficient,
     last_look,
     permutation_p,
@@ -28,7 +29,10 @@ from analytics.drift.monitor import (
 )
 from analytics.resampling import generator
 
-NAME = "tuning to the subset"
+NAME = declare(
+    "tuning to the subset",
+    "ask the agents named for full runs; their rank on the subset alone is in doubt",
+)
 WARN_TIMES, ALERT_TIMES = 5.0, 1.5
 FLAGGED_BELOW, N_TASKS_FLAGGED = -3.0, 5
 MIN_AUDIT_TASKS = 2

@@ -25,11 +25,11 @@ class VariantForm(ReasonForm):
     variant = forms.ChoiceField(label="Subset")
 
     def prepare(self) -> None:
-        from leaderboard.operations.reselections import comparison_of
+        from leaderboard.operations.reselections import Comparison
 
         self.fields["variant"].choices = [  # type: ignore[attr-defined]
             (one.name, f"{one.label}: {one.k:,} tasks")
-            for one in comparison_of(self.row).variants
+            for one in Comparison(self.row).variants
             if one.changes
         ]
 

@@ -250,10 +250,10 @@ class ReselectionRows(ReadOnlyAdmin):
     )
 
     def row_context(self, row: Any) -> dict[str, Any]:
-        from leaderboard.operations.reselections import comparison_of
+        from leaderboard.operations.reselections import Comparison
         from leaderboard.studies.answers import validated
 
-        comparison = comparison_of(row)
+        comparison = Comparison(row)
         return {"comparison": comparison, "protocols": validated.PROTOCOLS, "figures": validated.FIGURES}
 
 

@@ -121,7 +121,7 @@ def changes_since(older: Board, newer: Board, *, entries: Sequence[Entry] | None
     return _compare(newer, places.get(older.pk, {}), now, withdrawn_agents(newer.benchmark))
 
 
-class Version(NamedTuple):
+class BoardInHistory(NamedTuple):
     """A board as the history lists it, and what changed since the one before; None for the first."""
 
     board: Board
@@ -130,7 +130,9 @@ class Version(NamedTuple):
     changes: Changes | None
 
 
-def versions(benchmark: Benchmark, *, before: int | None = None, most: int) -> tuple[list[Version], bool]:
+def boards_with_changes(
+    benchmark: Benchmark, *, before: int | None = None, most: int
+) -> tuple[list[BoardInHistory], bool]:
     """The latest boards, or those before a number, newest first, and whether there are older ones.
 
     Entries are read with their places alone, for a board of many agents is a megabyte: three queries.
@@ -141,12 +143,12 @@ def versions(benchmark: Benchmark, *, before: int | None = None, most: int) -> t
     latest = list(boards[: most + 1])
     entries = _places(latest, *{board.target for board in latest})
     withdrawn_ids = withdrawn_agents(benchmark) if len(latest) > 1 else set()
-    found: list[Version] = []
+    found: list[BoardInHistory] = []
     for newer, older in zip_longest(latest, latest[1:]):
         now = entries.get(newer.pk, {})
         n_ranked = sum(places[newer.target].rank is not None for _, places in now.values())
         changes = _compare(newer, entries.get(older.pk, {}), now, withdrawn_ids) if older else None
-        found.append(Version(newer, n_ranked, len(now), changes))
+        found.append(BoardInHistory(newer, n_ranked, len(now), changes))
     return found[:most], len(latest) > most
 
 
@@ -214,14 +216,11 @@ def outlines(boards: Sequence[Board]) -> dict[int, Standings]:
     """
     lines: dict[int, list[Line]] = {board.pk: [] for board in boards}
     own = {board.pk: board.target for board in boards}
-    targets = sorted(set(own.values()))
-    target_fields = [F(f"line__at__{target}__{name}") for target in targets for name in OF_TARGET]
-    line_fields = [F(f"line__{name}") for name in OF_LINE]
     rows = Entry.objects.filter(board__in=boards).order_by("position")
-    for key, name, *values in rows.values_list("board", "name", *line_fields, *target_fields):
-        first = len(OF_LINE) + len(OF_TARGET) * targets.index(own[key])
-        at = AtTarget(**dict(zip(OF_TARGET, values[first : first + len(OF_TARGET)], strict=True)))
-        known = dict(zip(OF_LINE, values[: len(OF_LINE)], strict=True))
+    for key, name, line in rows.values_list("board", "name", "line"):
+        plain = line["at"].get(own[key], {})
+        at = AtTarget(**{field: plain.get(field) for field in OF_TARGET})
+        known = {field: line[field] for field in OF_LINE}
         lines[key].append(Line(**UNREAD | known | {"agent": name, "at": {own[key]: at}}))
     found = {board.pk: replace(head_of(board), agents=tuple(lines[board.pk])) for board in boards}
     hidden = {board.pk for board in boards if not tells_costs(board)}

@@ -81,7 +81,7 @@ def active_tasks(benchmark: Benchmark) -> QuerySet[Task]:
     return benchmark.tasks.filter(retired_at=None).order_by("name")
 
 
-def merged_agents(benchmark: Benchmark, upto: int | None = None) -> dict[int, int]:
+def merged_agents(benchmark: Benchmark, upto: int | None) -> dict[int, int]:
     """By the id of an agent that was merged, now or at a data version: whose its deliveries are."""
     merged = benchmark.agents.exclude(merged_into=None)
     if upto is not None:

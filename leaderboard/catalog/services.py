@@ -1,6 +1,6 @@
 """Writes to the catalog. Each runs inside the caller's transaction where there is one."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from django.db import transaction
@@ -181,39 +181,37 @@ def _check_looks_like_none(
     """
     before = AgentAlias.objects.filter(benchmark=benchmark).values_list("name", flat=True)
     known = [*before, *benchmark.agents.values_list("name", flat=True)]
-    pairs = look_alikes("agent", [d.name for d in new], known)
+    alike_names = look_alikes([d.name for d in new], known)
     if by_operator:
-        pairs = [one for one in pairs if without_case(one.name) == without_case(one.known)]
-    refuse_look_alikes(pairs)
+        both = alike_names.items()
+        alike_names = {name: one for name, one in both if without_case(name) == without_case(one)}
+    refuse_look_alikes("agent", alike_names)
 
 
-class LookAlike(NamedTuple):
-    kind: str
-    name: str
-    known: str
-
-    def __str__(self) -> str:
-        return f"The {self.kind} {self.name!r} reads like {self.known!r}, which is known here"
+def reads_like(kind: str, name: str, known: str) -> str:
+    return f"The {kind} {name!r} reads like {known!r}, which is known here"
 
 
-def look_alikes(kind: str, names: Iterable[str], known: Iterable[str]) -> list[LookAlike]:
+def look_alikes(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
     """Names that read like a known one which is spelt otherwise, each with one of those."""
     by_form: dict[str, list[str]] = {}
     for other in known:
         for form in forms(other):
             by_form.setdefault(form, []).append(other)
     others = {name: [one for form in forms(name) for one in by_form.get(form, ())] for name in names}
-    twins = (
-        (name, [one for one in spellings if folded(one) != folded(name)])
-        for name, spellings in others.items()
-    )
-    return [LookAlike(kind, name, min(spellings)) for name, spellings in twins if spellings]
+    twins = {
+        name: [one for one in spellings if folded(one) != folded(name)] for name, spellings in others.items()
+    }
+    return {name: min(spellings) for name, spellings in twins.items() if spellings}
 
 
-def refuse_look_alikes(pairs: Sequence[LookAlike]) -> None:
-    if pairs:
-        lines = (f"{one}; spell it that way, or give it another name." for one in pairs[:N_NAMED])
-        message = "\n".join(lines) + _in_all(len(pairs), f"{pairs[0].kind}s")
+def refuse_look_alikes(kind: str, known_of: Mapping[str, str]) -> None:
+    if known_of:
+        lines = (
+            f"{reads_like(kind, name, known)}; spell it that way, or give it another name."
+            for name, known in list(known_of.items())[:N_NAMED]
+        )
+        message = "\n".join(lines) + _in_all(len(known_of), f"{kind}s")
         raise AgentMismatch(message, code="looks_like_another")
 
 

@@ -85,7 +85,7 @@ def lacking(
     blocks: Sequence[Mapping[int, str]],
     missing: str,
     *,
-    unranked: bool = True,
+    unranked: bool,
 ) -> Iterator[str]:
     """Say what an agent's outcomes lack of the tasks asked for, and which of its trials cannot count."""
     yield from absent(outcomes, names, missing, unranked=unranked)
@@ -145,9 +145,9 @@ def counting(n: int) -> str:
     return "one trial counts" if n == 1 else f"{n:,} trials count"
 
 
-def first(names: Sequence[str]) -> str:
-    more = f" and {len(names) - N_NAMED:,} more" if len(names) > N_NAMED else ""
-    return ", ".join(names[:N_NAMED]) + more
+def first(names: Sequence[str], n: int = N_NAMED) -> str:
+    more = f" and {len(names) - n:,} more" if len(names) > n else ""
+    return ", ".join(names[:n]) + more
 
 
 TrialDelivery = tuple[pa.Table, Submission]

@@ -20,9 +20,9 @@ from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.services import AgentDescription, AgentMismatch, ensure_agents
 from leaderboard.errors import Conflict, Forbidden, Frozen
 from leaderboard.operations import asking, naming, quotas
-from leaderboard.operations.models import Assignment, AssignmentStatus, Mode, RerunKind, RerunRequest
+from leaderboard.operations.models import Assignment, AssignmentStatus, Mode, RerunKind
 from leaderboard.operations.queries import open_request, request_naming
-from leaderboard.studies.models import StagedStudy, TaskSubset
+from leaderboard.studies.models import StagedStudy
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.rules import counting_of, n_audit_tasks
 from leaderboard.submissions.models import LIVE, Status, Submission
@@ -41,10 +41,6 @@ def not_your_agent() -> Forbidden:
 
 def nothing_lacks() -> Conflict:
     return Conflict("This agent has run everything that it could be asked for.", code="nothing_lacks")
-
-
-Wanted = tuple[list[int], TaskSubset | None, RerunRequest | None, str]
-"""What agents are asked for now: all tasks, or those of a subset; the request that asks; why, in words."""
 
 
 @transaction.atomic
@@ -109,37 +105,32 @@ def _current(agent: Agent, as_of: datetime) -> Assignment | None:
 
 
 def _new(agent: Agent, policy: Policy, by: User | None, as_of: datetime) -> Assignment:
-    (wanted, subset, request, reason), stored = _wanted(agent, policy), live_outcomes([agent.pk])
+    asked, stored = _wanted(agent, policy), live_outcomes([agent.pk])
     is_new = not submissions_of(agent).exists()  # who took everything back has seen what it scores
-    if not (request or agent.benchmark.full_runs_only_at) and (
+    if not (asked.request or agent.benchmark.full_runs_only_at) and (
         study := asking.study_to_begin(agent, policy, is_new=is_new)
     ):
         return _assign_staged(agent, policy, study, by, as_of)
     has = _has(stored, policy.n_trials)
-    drawn = _audit(agent, policy, wanted, is_new=not stored.num_rows) if subset else []
-    tasks = [pk for pk in asking.names_asked(policy, [*wanted, *drawn]) if pk not in has]
+    drawn = _audit(agent, policy, asked.tasks, is_new=not stored.num_rows) if asked.subset else []
+    tasks = [pk for pk in asking.names_asked(policy, [*asked.tasks, *drawn]) if pk not in has]
     if not tasks:
         raise nothing_lacks()
-    audit = [pk for pk in drawn if pk in tasks and pk not in wanted]
+    asked.audit = [pk for pk in drawn if pk in tasks and pk not in asked.tasks]
+    asked.tasks = tasks
     if has:
-        reason += "; asked for is what the agent lacks of it"
-    if audit:
-        n = "1 task" if len(audit) == 1 else f"{len(audit)} tasks"
-        reason += f"; {n} from outside it, drawn for this agent, check that it ranks like the rest"
-    return Assignment.objects.create(
-        agent=agent,
-        mode=Mode.DELTA if has else Mode.SUBSET if subset else Mode.FULL,
-        reason=reason,
-        subset=subset,
-        request=request,
-        tasks=tasks,
-        audit=audit,
-        n_trials=policy.n_trials,
-        n_trials_recommended=_recommended(agent.benchmark) if subset else None,
-        asked_by=by,
-        created_at=as_of,
-        expires_at=as_of + timedelta(days=policy.assignment_days),
-    )
+        asked.reason += "; asked for is what the agent lacks of it"
+    if n_audit := len(asked.audit):
+        n = "1 task" if n_audit == 1 else f"{n_audit} tasks"
+        asked.reason += f"; {n} from outside it, drawn for this agent, check that it ranks like the rest"
+    asked.mode = Mode.DELTA if has else Mode.SUBSET if asked.subset else Mode.FULL
+    if asked.subset and (board := agent.benchmark.boards.order_by("-number").first()):
+        trials = head_of(board).trials
+        asked.n_trials_recommended = trials.recommended if trials else None
+    asked.n_trials, asked.asked_by, asked.created_at = policy.n_trials, by, as_of
+    asked.expires_at = as_of + timedelta(days=policy.assignment_days)
+    asked.save(force_insert=True)
+    return asked
 
 
 def _assign_staged(
@@ -174,32 +165,41 @@ def _going_on(assignment: Assignment, as_of: datetime) -> Assignment:
     return assignment
 
 
-def _wanted(agent: Agent, policy: Policy) -> Wanted:
-    """All tasks while there is no subset, full runs are asked for, or a request names the agent; else it."""
+def _wanted(agent: Agent, policy: Policy) -> Assignment:
+    """What an agent is asked for now, whatever it has, not stored yet.
+
+    All tasks while there is no subset, full runs are asked for, or a request names the agent; else the
+    subset.
+    """
     benchmark = agent.benchmark
     everything, subset = list(asking.names_asked(policy, None)), active_subset(benchmark)
+    asked = Assignment(agent=agent, tasks=everything)
     if benchmark.full_runs_only_at:
-        reason = f"an operator asked for full runs: {benchmark.full_runs_only_reason}"
-        return everything, None, None, reason
-    if named := request_naming(agent):
-        return everything, None, named, f"a {named.kind} request names this agent: {named.reason}"
+        asked.reason = f"an operator asked for full runs: {benchmark.full_runs_only_reason}"
+        return asked
+    if request := request_naming(agent):
+        asked.request = request
+        asked.reason = f"a {request.kind} request names this agent: {request.reason}"
+        return asked
     if policy.assignment == Assigning.FULL:
-        return everything, None, None, "the policy asks every agent for all tasks"
+        asked.reason = "the policy asks every agent for all tasks"
+        return asked
     is_staged, of_subset = policy.assignment == Assigning.STAGED, asking.asked_tasks(benchmark)
     in_batches = is_staged and (subset is not None or asking.usable_study(benchmark) is not None)
     if not (of_subset or in_batches):
         board = benchmark.boards.order_by("-number").first()
         why = head_of(board).why if board else "no board has been published yet"
-        return everything, None, None, f"no subset is fixed, so every agent runs all tasks: {why}"
-    if request := open_request(benchmark, RerunKind.DRIFT):
-        return everything, None, request, f"a drift request is open: {request.reason}"
-    if of_subset is None or subset is None:
-        reason = "batches are for agents that have not delivered yet; others run all tasks"
+        asked.reason = f"no subset is fixed, so every agent runs all tasks: {why}"
+    elif request := open_request(benchmark, RerunKind.DRIFT):
+        asked.request, asked.reason = request, f"a drift request is open: {request.reason}"
+    elif of_subset is None or subset is None:
+        asked.reason = "batches are for agents that have not delivered yet; others run all tasks"
         if asking.usable_study(benchmark) is None:
-            reason = "batches begin with the next board; until then every agent runs all tasks"
-        return everything, None, None, reason
-    reason = f"subset {subset.number} is asked for, {len(of_subset)} of {len(everything)} tasks"
-    return of_subset, subset, None, reason
+            asked.reason = "batches begin with the next board; until then every agent runs all tasks"
+    else:
+        asked.tasks, asked.subset = of_subset, subset
+        asked.reason = f"subset {subset.number} is asked for, {len(of_subset)} of {len(everything)} tasks"
+    return asked
 
 
 def _has(stored: pa.Table, n_trials: int) -> set[int]:
@@ -216,12 +216,6 @@ def _audit(agent: Agent, policy: Policy, of_subset: list[int], *, is_new: bool) 
     outside = [pk for pk in asking.names_asked(policy, None) if pk not in of_subset]
     n = n_audit_tasks(len(of_subset), policy.audit_share)
     return SystemRandom().sample(outside, min(n, len(outside)))
-
-
-def _recommended(benchmark: Benchmark) -> int | None:
-    board = benchmark.boards.order_by("-number").first()
-    trials = head_of(board).trials if board else None
-    return trials.recommended if trials else None
 
 
 # ---------------------------------------------------------------------------------------------- delivering

@@ -211,13 +211,13 @@ def draw(*, uuid: UUID, n: int) -> list[str]:
 
 @transaction.atomic
 def verify_by_rerun(
-    *, uuid: UUID, flat: FlatFile, note: str, as_of: datetime, by: User | None = None
+    *, uuid: UUID, flat: FlatFile, note: str, as_of: datetime
 ) -> tuple[Submission, RunAgreement]:
     """Confirm a submission if an operator's own run of the drawn tasks agrees with it; else leave it."""
     (submission,) = locked_submissions([uuid])
     agreement = compare_runs(submission, flat)
     if agreement.agrees:
-        verify(uuid=uuid, note="; ".join(filter(None, (note, figures(agreement)))), as_of=as_of, by=by)
+        verify(uuid=uuid, note="; ".join(filter(None, (note, figures(agreement)))), as_of=as_of)
     return submission, agreement
 
 

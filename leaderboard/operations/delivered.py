@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
@@ -15,7 +14,6 @@ import pyarrow.compute as pc
 from django.db.models import Q, QuerySet
 
 from leaderboard.accounts.models import ApiToken, User
-from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.queries import boards_of
 from leaderboard.catalog.models import Benchmark, Duplicates, Policy, Role
 from leaderboard.catalog.queries import active_tasks, policy_in_force, role_of, visible_benchmarks
@@ -24,7 +22,6 @@ from leaderboard.operations.models import Assignment, Mode
 from leaderboard.operations.queries import NoSuchSubmission, is_recalled
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import AgentContext, AgentRow, conditions_counted, own_row, places_of
-from leaderboard.studies.staged_steps import WalkState
 from leaderboard.submissions.models import LIVE, Status, Submission
 from leaderboard.submissions.queries import (
     by_arrival,
@@ -279,24 +276,34 @@ def followed_by(user: User, uuid: UUID) -> Submission:
     raise NoSuchSubmission
 
 
-@dataclass(frozen=True)
 class Followed:
-    """`lacking` is in words and empty for a whole run; `checks` is None until they were made.
+    """What became of a submission.
 
+    `lacking` is in words and empty for a whole run; `checks` is None until they were made.
     `quota` is what the token and the agent may still deliver today, None where nobody counts, and for
     operators, who have no bound. `entry` is the agent's line on `board`, the latest; None where it has none.
     """
 
-    submission: Submission
-    lacking: list[str]
-    history: list[Any]
-    checks: list[dict[str, str]] | None
-    quota: dict[str, Any] | None
-    assignment: Assignment | None
-    staged: WalkState | None
-    replaced_by: Submission | None
-    board: Board | None
-    entry: Entry | None
+    def __init__(self, submission: Submission, *, token: ApiToken | None, as_of: datetime) -> None:
+        agent, counted = submission.agent, token or submission.token
+        self.submission = submission
+        self.history = list(submission.status_changes.order_by("id"))
+        check = getattr(submission, "machine_check", None)
+        self.checks: list[dict[str, str]] | None = check.found if check else None
+        left = counted and quotas.remaining(
+            benchmark=agent.benchmark, token=counted, agent=agent, as_of=as_of
+        )
+        self.quota = left.as_plain() if left else None
+        assignment = submission.assignments.select_related("subset").order_by("-id").first()
+        self.assignment, is_staged = assignment, assignment and assignment.mode == Mode.STAGED
+        self.staged = asking.step_of(assignment) if assignment and is_staged else None
+        self.lacking = _lacking(submission, assignment) if submission.status in LIVE else []
+        self.replaced_by = submission.replaced_by.order_by("-id").first()
+        board = boards_of(agent.benchmark).order_by("-number").first()
+        self.entry = (
+            board.entries.filter(agent_id=agent.merged_into_id or agent.pk).first() if board else None
+        )
+        self.board = board if self.entry else None
 
     @property
     def quota_lines(self) -> list[tuple[str, str]]:
@@ -319,27 +326,6 @@ class Followed:
         lower, upper = place.get("rank_lower"), place.get("rank_upper")
         between = f", between {lower} and {upper} with 95%" if lower is not None else ""
         return f"{shows}: rank {place['rank']}{between}."
-
-
-def follow(submission: Submission, *, token: ApiToken | None, as_of: datetime) -> Followed:
-    agent, counted = submission.agent, token or submission.token
-    assignment = submission.assignments.select_related("subset").order_by("-id").first()
-    board = boards_of(agent.benchmark).order_by("-number").first()
-    entry = board.entries.filter(agent_id=agent.merged_into_id or agent.pk).first() if board else None
-    check = getattr(submission, "machine_check", None)
-    left = counted and quotas.remaining(benchmark=agent.benchmark, token=counted, agent=agent, as_of=as_of)
-    return Followed(
-        submission=submission,
-        lacking=_lacking(submission, assignment) if submission.status in LIVE else [],
-        history=list(submission.status_changes.order_by("id")),
-        checks=check.found if check else None,
-        quota=left.as_plain() if left else None,
-        assignment=assignment,
-        staged=asking.step_of(assignment) if assignment and assignment.mode == Mode.STAGED else None,
-        replaced_by=submission.replaced_by.order_by("-id").first(),
-        board=board if entry else None,
-        entry=entry,
-    )
 
 
 def _lacking(submission: Submission, assignment: Assignment | None) -> list[str]:

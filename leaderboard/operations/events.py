@@ -30,7 +30,7 @@ PERSONAL = (
     EventKind.BOARD_PUBLISHED,
     EventKind.RERUN_REQUESTED,
 )
-LOCAL = "http://localhost:8000"
+LOCAL = "http://localhost:8000"  # where `make serve` serves
 MAX_LISTED = 100  # submissions and agents of one event; their numbers are always given
 
 

@@ -7,20 +7,18 @@ columns do that the flat file does not name.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.compute as pc
 
-from leaderboard.submissions.parsing.envelope import is_address
+from leaderboard.submissions.parsing.envelope import MAX_LINK_LENGTH, is_address
 from leaderboard.submissions.parsing.flat import FlatFile, is_name
 
 OF_AGENT = ("version", "organisation")
 LINKS = ("link", "logs", "code", "report", "commit")
-MAX_LINK_LENGTH = 2_000
 
 
-@dataclass(frozen=True, eq=False)
 class FileMetadata:
     """A file without the columns taken, and what these say.
 
@@ -28,41 +26,28 @@ class FileMetadata:
     for each of them.
     """
 
-    flat: FlatFile
-    versions: list[str]
-    organisations: list[str]
-    delivery: np.ndarray
-    links: list[dict[str, str]]
-    taken: tuple[str, ...]
+    def __init__(self, flat: FlatFile) -> None:
+        # Number the pairs of agent and run that occur, by agent, then run; no run comes first
+        run = [setting.run or "" for setting in flat.settings]
+        run_of_setting = np.searchsorted(np.unique(run), run)
+        label = flat.agent.astype(np.int64) * len(run) + run_of_setting[flat.setting]
+        self.delivery: np.ndarray = np.unique(label, return_inverse=True)[1]
+        of_agent = {name: _one_each(flat, name, flat.agent, is_name) for name in OF_AGENT}
+        of_run = {name: _one_each(flat, name, self.delivery, _is_link) for name in LINKS}
+        self.taken = tuple(name for name, texts in (of_agent | of_run).items() if texts is not None)
+        metadata = {name: column for name, column in flat.metadata.items() if name not in self.taken}
+        self.flat = replace(flat, metadata=metadata)
+        nothing = [""] * len(flat.agents)
+        self.versions, self.organisations = (of_agent[name] or nothing for name in OF_AGENT)
+        columns = {name: texts for name, texts in of_run.items() if texts}
+        self.links = [
+            {name: texts[i] for name, texts in columns.items() if texts[i]}
+            for i in range(int(self.delivery.max()) + 1)
+        ]
 
 
-def file_metadata_of(flat: FlatFile) -> FileMetadata:
-    # Number the pairs of agent and run that occur, by agent, then run; no run comes first
-    run = [setting.run or "" for setting in flat.settings]
-    run_of_setting = np.searchsorted(np.unique(run), run)
-    label = flat.agent.astype(np.int64) * len(run) + run_of_setting[flat.setting]
-    delivery = np.unique(label, return_inverse=True)[1]
-    of_agent = {name: _one_each(flat, name, flat.agent, is_name) for name in OF_AGENT}
-
-    def is_link(text: str) -> bool:
-        return len(text) <= MAX_LINK_LENGTH and text.isprintable() and is_address(text)
-
-    of_run = {name: _one_each(flat, name, delivery, is_link) for name in LINKS}
-    taken = tuple(name for name, texts in (of_agent | of_run).items() if texts is not None)
-    metadata = {name: column for name, column in flat.metadata.items() if name not in taken}
-    nothing, columns = [""] * len(flat.agents), {name: texts for name, texts in of_run.items() if texts}
-    links = [
-        {name: texts[i] for name, texts in columns.items() if texts[i]}
-        for i in range(int(delivery.max()) + 1)
-    ]
-    return FileMetadata(
-        flat=replace(flat, metadata=metadata),
-        versions=of_agent["version"] or nothing,
-        organisations=of_agent["organisation"] or nothing,
-        delivery=delivery,
-        links=links,
-        taken=taken,
-    )
+def _is_link(text: str) -> bool:
+    return len(text) <= MAX_LINK_LENGTH and text.isprintable() and is_address(text)
 
 
 def _one_each(

@@ -19,25 +19,17 @@ from leaderboard.operations import asking, assignments, checking, naming, quotas
 from leaderboard.operations.corrections import not_your_submission
 from leaderboard.operations.delivered import DeliveredRows, split_replaced
 from leaderboard.operations.events import tell_of_arrivals
-from leaderboard.operations.file_metadata import FileMetadata, file_metadata_of
+from leaderboard.operations.file_metadata import FileMetadata
 from leaderboard.operations.models import Assignment
 from leaderboard.operations.queries import has_been_shown
 from leaderboard.studies.answers import words
-from leaderboard.studies.queries import active_subset
-from leaderboard.studies.receipt import MAX_VOICES, several, uncounted
+from leaderboard.studies.receipt import MAX_VOICES, uncounted
 from leaderboard.submissions.models import LIVE, IdempotencyKey, Judged, Status, StatusChange, Submission
-from leaderboard.submissions.parsing.files import Body, Form, UploadedPart, read_body, read_upload
+from leaderboard.submissions.parsing.envelope import Body
+from leaderboard.submissions.parsing.files import Form, UploadedPart, read_body, read_upload
 from leaderboard.submissions.parsing.flat import Fault
 from leaderboard.submissions.queries import full_runs, submissions_of, taking_back, withheld
-from leaderboard.submissions.services import (
-    MatchedRows,
-    SubmissionPart,
-    Terms,
-    append_changes,
-    draft,
-    propose_changes,
-    record,
-)
+from leaderboard.submissions.services import MatchedRows, append_changes, draft, propose_changes, record
 
 N_NAMED_KEYS = 100
 ANY_FORM = Form()
@@ -104,7 +96,7 @@ class _Delivery:
     ) -> None:
         self.parsed, self.benchmark, self.tasks = parsed, benchmark, tasks
         self.token, self.as_of = token, as_of
-        self.metadata = file_metadata_of(parsed.flat)
+        self.metadata = FileMetadata(parsed.flat)
         dated = np.flatnonzero(~np.isnat(parsed.flat.submitted_at))  # some row has a date
         self.first = int(dated[np.argmin(parsed.flat.submitted_at[dated])])
         self.submitted_at: datetime = parsed.flat.submitted_at[self.first].item().replace(tzinfo=UTC)
@@ -148,51 +140,41 @@ class _Delivery:
         return claim, is_new
 
     def _deliver(self, *, dry_run: bool) -> tuple[Submission, Receipt, list[StatusChange]]:
-        benchmark, as_of, token = self.benchmark, self.as_of, self.token
-        assignments.check_open(benchmark)
-        policy, by_operator = policy_in_force(benchmark), operates(token, benchmark)
+        assignments.check_open(self.benchmark)
+        policy, as_of = policy_in_force(self.benchmark), self.as_of
+        by_operator = operates(self.token, self.benchmark)
         if not by_operator:
             self._check_date(policy)
-        described = _describe_agent(self.parsed, self.metadata)
-        agent = assignments.agent_of(
-            benchmark=benchmark, described=described, by=token.user, by_operator=by_operator, as_of=as_of
-        )
-        if is_first := not submissions_of(agent).exists():
-            naming.check_made_of(agent)
-        if dry_run:
-            left = quotas.remaining(benchmark=benchmark, token=token, agent=agent, as_of=as_of)
-        else:
-            left = quotas.count_one(policy=policy, token=token, agent=agent, as_of=as_of)
-        matched = MatchedRows(
-            self.metadata.flat,
-            benchmark=benchmark,
-            agents={described.name: agent},
-            task_ids=self.tasks,
-            are_new=is_first,
-        )
-        replaces = _replaced_submissions(self.parsed.envelope.replaces, agent, by_operator=by_operator)
-        part = self._part(matched, replaces, policy)
-        _check_not_delivered(agent, matched, part)
-        shown = not (by_operator or is_first) and has_been_shown(agent)
+        matched, left = self._match(policy, by_operator=by_operator, dry_run=dry_run)
+        (agent,) = matched.agents.values()
+        replaces = _replaced_submissions(self.parsed.replaces, agent, by_operator=by_operator)
+        _check_not_delivered(agent, matched, replaces)
+        shown = not (by_operator or matched.are_new) and has_been_shown(agent)
         assignment = assignments.find_assignment(
-            agent=agent, named=self.parsed.envelope.assignment, replaces=replaces, as_of=as_of
+            agent=agent, named=self.parsed.assignment, replaces=replaces, as_of=as_of
         )
         before, replaced = split_replaced(matched.stored, [old.pk for old in replaces])
         if not by_operator:
-            assignments.check_asked(assignment, part.rows, before)
-        terms = self._terms(agent, part, policy, assignment, taken_back=bool(replaces) and shown)
-        submission = draft(part, matched=matched, terms=terms)
+            assignments.check_asked(assignment, matched.rows, before)
+        submission, reason = self._draft(matched, policy, assignment, replaces)
         delivered = DeliveredRows(
-            submission, policy, part.rows, before, replaced, matched.settings, assignment, is_first
+            submission, policy, matched.rows, before, replaced, matched.settings, assignment, matched.are_new
         )
-        why = reviewing.why_held(delivered) if terms.status != Status.CHECKING else ""
-        if why:
-            status, reason = reviewing.status_now(
-                n_outcomes=0, embargo_until=terms.embargo_until, policy=policy, as_of=as_of, implausible=why
+        why = judged = ""
+        if submission.status != Status.CHECKING and (why := reviewing.why_held(delivered)):
+            submission.status, reason = reviewing.status_now(
+                n_outcomes=0,
+                embargo_until=submission.embargo_until,
+                policy=policy,
+                as_of=as_of,
+                implausible=why,
             )
-            terms = replace(terms, status=status, reason=reason, judged=Judged.IMPLAUSIBLE)
-            submission.status = status
-        changes = (propose_changes if dry_run else record)(submission, part, terms=terms)
+            judged = Judged.IMPLAUSIBLE
+        superseding: Any = {"replaces": replaces, "taken_back_after_board": bool(replaces) and shown}
+        if dry_run:
+            changes = propose_changes(submission, **superseding)
+        else:
+            changes = record(submission, matched.rows, reason=reason, judged=judged, **superseding)
         if shown and submission.status == Status.ACCEPTED:
             changes[-1].after_board = delivered.is_again
         if not by_operator and submission.status == Status.ACCEPTED and delivered.is_better_again:
@@ -203,6 +185,27 @@ class _Delivery:
             )
         content = self._content(delivered, changes, left, why, keep=not dry_run)
         return submission, Receipt(content, replayed=False, left=left), changes
+
+    def _match(
+        self, policy: Policy, *, by_operator: bool, dry_run: bool
+    ) -> tuple[MatchedRows, quotas.Quotas | None]:
+        """The rows under their ids, the agent locked, and what is left of the quotas once it is counted."""
+        benchmark, token, as_of = self.benchmark, self.token, self.as_of
+        described = _describe_agent(self.parsed, self.metadata)
+        agent = assignments.agent_of(
+            benchmark=benchmark, described=described, by=token.user, by_operator=by_operator, as_of=as_of
+        )
+        if is_first := not submissions_of(agent).exists():
+            naming.check_made_of(agent)
+        if dry_run:
+            left = quotas.remaining(benchmark=benchmark, token=token, agent=agent, as_of=as_of)
+        else:
+            left = quotas.count_one(policy=policy, token=token, agent=agent, as_of=as_of)
+        agents = {described.name: agent}
+        matched = MatchedRows(
+            self.metadata.flat, benchmark=benchmark, agents=agents, task_ids=self.tasks, are_new=is_first
+        )
+        return matched, left
 
     def _is_backdated(self, policy: Policy) -> bool:
         return self.submitted_at < self.as_of - timedelta(days=policy.backdating_days)
@@ -215,42 +218,38 @@ class _Delivery:
             fault = Fault(row=None, field="submitted_at", value=str(at), rule=rule)
             raise Faulty("The delivery has faults; nothing was stored.", faults=(fault,))
 
-    def _part(self, matched: MatchedRows, replaces: list[Submission], policy: Policy) -> SubmissionPart:
-        links = [self.parsed.envelope.links, *self.metadata.links]
-        return SubmissionPart(
-            rows=matched.rows,
-            submitted_at=self.submitted_at,
-            imprecise=bool(self.parsed.flat.imprecise[self.first]),
-            backdated=self._is_backdated(policy),
-            links={name: link for one in reversed(links) for name, link in one.items()},
-            replaces=replaces,
-        )
-
-    def _terms(
+    def _draft(
         self,
-        agent: Agent,
-        part: SubmissionPart,
+        matched: MatchedRows,
         policy: Policy,
         assignment: Assignment | None,
-        *,
-        taken_back: bool,
-    ) -> Terms:
-        embargo = self.parsed.envelope.embargo_until
+        replaces: list[Submission],
+    ) -> tuple[Submission, str]:
+        """The submission, and why it has its status."""
+        (agent,) = matched.agents.values()
+        links = [self.parsed.links, *self.metadata.links]
+        embargo = self.parsed.embargo_until
         status, reason = reviewing.status_now(
-            n_outcomes=part.rows.num_rows, embargo_until=embargo, policy=policy, as_of=self.as_of
+            n_outcomes=matched.rows.num_rows, embargo_until=embargo, policy=policy, as_of=self.as_of
         )
-        return Terms(
-            as_of=self.as_of,
+        submission = draft(
+            matched.rows,
+            matched=matched,
             status=status,
-            by=self.token.user,
+            submitted_by=self.token.user,
             token=self.token,
-            reason=reason,
+            submitted_at=self.submitted_at,
+            imprecise=bool(self.parsed.flat.imprecise[self.first]),
+            received_at=self.as_of,
+            backdated=self._is_backdated(policy),
+            replaces=replaces[0] if replaces else None,
+            links={name: link for one in reversed(links) for name, link in one.items()},
             asked=assignments.tasks_asked_for(assignment, agent, self.as_of),
             n_trials=assignments.n_counted(assignment),
-            study=assignment.study_id if assignment else None,
+            study_id=assignment.study_id if assignment else None,
             embargo_until=embargo,
-            taken_back_after_board=taken_back,
         )
+        return submission, reason
 
     def _content(
         self,
@@ -270,7 +269,8 @@ class _Delivery:
             results = checking.check_rows(of, self.metadata.flat.metadata.items())
             if keep:
                 checking.keep(submission, results, as_of=as_of)
-            found = [*checking.warnings(results), *_uncounted(of), *_doubts(of, changes), *_unheard(of)]
+            found = [*checking.warnings(results), *uncounted(of.outcomes, of.of_agent)]
+            found += [*_doubts(of, changes), *_unheard(of)]
         if why_held:
             found.append(f"held for review: {why_held}; it counts once an operator has accepted it")
         return {
@@ -300,8 +300,8 @@ class _Delivery:
 
 def _describe_agent(parsed: Body, metadata: FileMetadata) -> AgentDescription:
     """The agent as the envelope says, or the file; where both do, they have to agree."""
-    flat, envelope = parsed.flat, parsed.envelope
-    of_envelope = {"version": envelope.version, "organisation": envelope.organisation}
+    flat = parsed.flat
+    of_envelope = {"version": parsed.version, "organisation": parsed.organisation}
     of_file = {"version": metadata.versions[0], "organisation": metadata.organisations[0]}
     faults = tuple(
         Fault(None, name, of_file[name], f"beside the file stands {value!r}; leave one of the two out")
@@ -324,17 +324,17 @@ def _replaced_submissions(uuid: UUID | None, agent: Agent, *, by_operator: bool)
     raise Conflict("`replaces` must name a live submission of the same agent.", code="nothing_to_replace")
 
 
-def _check_not_delivered(agent: Agent, matched: MatchedRows, part: SubmissionPart) -> None:
+def _check_not_delivered(agent: Agent, matched: MatchedRows, replaces: list[Submission]) -> None:
     if not matched.stored.num_rows:
         return
-    sha256 = matched.sha256(part.rows)
+    sha256 = matched.sha256(matched.rows)
     if twin := Submission.objects.filter(agent=agent, content_sha256=sha256, status__in=LIVE).first():
         raise Conflict(
             "A live submission holds exactly these outcomes.",
             code="already_delivered",
             submission=str(twin.uuid),
         )
-    replaced = [0, *(old.pk for old in part.replaces)]
+    replaced = [0, *(old.pk for old in replaces)]
     if len(duplicates := np.flatnonzero(~np.isin(matched.holder, replaced))):
         raise Conflict(
             "Live submissions hold outcomes of these keys. Name the submission that this one `replaces`, "
@@ -358,20 +358,6 @@ def _named_keys(rows: np.ndarray, matched: MatchedRows) -> list[dict[str, Any]]:
         }
         for row, holder in zip(rows.tolist(), holders, strict=True)
     ]
-
-
-def _uncounted(of: DeliveredRows) -> list[str]:
-    if not several(of.settings.values()):
-        return []
-    return uncounted(
-        of.outcomes,
-        submission=of.submission,
-        policy=of.policy,
-        subset=active_subset(of.policy.benchmark),
-        tasks=of.names(None),
-        task_ids=of.submission.asked,
-        settings=of.settings,
-    )
 
 
 def _doubts(of: DeliveredRows, changes: list[StatusChange]) -> Iterator[str]:

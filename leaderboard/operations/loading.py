@@ -9,7 +9,7 @@ import subprocess
 import sys
 from argparse import ArgumentError, ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from dataclasses import replace as replaced
 from datetime import UTC, datetime
 from functools import cached_property
@@ -35,12 +35,13 @@ from leaderboard.catalog.services import (
     get_or_create_benchmark,
     grouped_tasks,
     look_alikes,
+    reads_like,
 )
 from leaderboard.errors import Faulty, Missing, Refusal
 from leaderboard.operations import naming
 from leaderboard.operations.acting import acting
 from leaderboard.operations.events import tell_of_arrivals
-from leaderboard.operations.file_metadata import FileMetadata, file_metadata_of
+from leaderboard.operations.file_metadata import FileMetadata
 from leaderboard.operations.models import Upload
 from leaderboard.operations.policies import put_in_force
 from leaderboard.operations.runs import Progress
@@ -59,15 +60,7 @@ from leaderboard.submissions.parsing.flat import (
 )
 from leaderboard.submissions.parsing.task_list import ListedTask, read_tasks
 from leaderboard.submissions.rows import KEY, OUTCOME
-from leaderboard.submissions.services import (
-    MatchedRows,
-    SubmissionPart,
-    Terms,
-    append_changes,
-    carry_details,
-    draft,
-    record,
-)
+from leaderboard.submissions.services import MatchedRows, append_changes, carry_details, draft, record
 
 ALONE = "The file"
 LARGEST = 64 * 2**20  # bytes
@@ -111,11 +104,11 @@ def load(
     files = {ALONE: flat} if isinstance(flat, FlatFile) else flat
     _check_spelling(files)
     benchmark, _ = get_or_create_benchmark(slug=slug, title=next(iter(files.values())).benchmark)
-    terms, before = Terms(as_of=as_of, loaded=True, by=by, reason=reason), grouped_tasks(benchmark)
-    loads = [
-        _store(one, benchmark, called=name, replace=replace, terms=terms, progress=progress)
-        for name, one in files.items()
-    ]
+    before = grouped_tasks(benchmark)
+    loads = list[_Load]()
+    for name, one in files.items():  # what one file stores the next one finds
+        loads.append(_Load(one, benchmark, called=name, by=by, as_of=as_of))
+        loads[-1].store(replace=replace, reason=reason, progress=progress)
     changes = [change for one in loads for change in one.changes]
     tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
     tasks_came = grouped_tasks(benchmark) != before
@@ -137,42 +130,6 @@ def load(
         n_new_tasks=sum(one.n_new_tasks for one in loads),
         notes=tuple(dict.fromkeys(note for one in loads for note in one.notes)),
     )
-
-
-def _store(
-    flat: FlatFile, benchmark: Benchmark, *, called: str, replace: bool, terms: Terms, progress: Progress
-) -> "_Load":
-    metadata = file_metadata_of(flat)
-    columns = (flat.agents, flat.scaffolds, flat.models, metadata.versions, metadata.organisations)
-    described = [AgentDescription(*values) for values in zip(*columns, strict=True)]
-    try:
-        n_new_tasks = ensure_tasks(
-            benchmark=benchmark,
-            categories=dict(zip(flat.tasks, flat.categories, strict=True)),
-            groups=dict(zip(flat.tasks, flat.groups, strict=True)),
-        )
-        naming.free_unused(benchmark=benchmark, names=metadata.flat.agents, by=None, as_of=terms.as_of)
-        agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)
-    except Refusal as refusal:
-        if called != ALONE:
-            refusal.args = (f"{called}: {refusal}",)
-        raise
-    notes = list(_notes(benchmark, flat, described, called))
-    matched = MatchedRows(metadata.flat, benchmark=benchmark, agents=agents)
-    loaded = _Load(matched, metadata, n_new_tasks, notes)
-    if loaded.changed.any() and not replace:
-        raise loaded.contradiction(called)
-    parts = list(loaded.parts())
-    for done, part in enumerate(parts):
-        progress(done, len(parts))
-        submission = draft(part, matched=matched, terms=terms)
-        loaded.changes += record(submission, part, terms=terms)
-        if part.replaces:
-            carry_details(old=part.replaces, new=submission)
-    progress(len(parts), len(parts))
-    loaded.n_submissions = len(parts)
-    complete_agents(benchmark=benchmark, agents=agents, descriptions=described)
-    return loaded
 
 
 def _check_spelling(files: Mapping[str, FlatFile]) -> None:
@@ -202,20 +159,48 @@ def _notes(
     for kind, column in (("agent", "name"), ("scaffold", "scaffold__name"), ("model", "model__name")):
         names = {getattr(one, column.partition("__")[0]) for one in described}
         known = set(benchmark.agents.values_list(column, flat=True))
-        for pair in look_alikes(kind, sorted(names), known):
-            yield f"{pair}; if they are the same, rename or merge."
+        for name, other in look_alikes(sorted(names), known).items():
+            yield f"{reads_like(kind, name, other)}; if they are the same, rename or merge."
 
 
-@dataclass(eq=False)
 class _Load:
     """A file's rows, as far as they are new or contradict what is stored, and what came of them."""
 
-    matched: MatchedRows
-    metadata: FileMetadata
-    n_new_tasks: int
-    notes: list[str]
-    n_submissions: int = 0
-    changes: list[StatusChange] = field(default_factory=list)
+    def __init__(
+        self, flat: FlatFile, benchmark: Benchmark, *, called: str, by: User | None, as_of: datetime
+    ) -> None:
+        self.benchmark, self.called, self.by, self.as_of = benchmark, called, by, as_of
+        self.metadata = metadata = FileMetadata(flat)
+        columns = (flat.agents, flat.scaffolds, flat.models, metadata.versions, metadata.organisations)
+        self.described = [AgentDescription(*values) for values in zip(*columns, strict=True)]
+        try:
+            self.n_new_tasks = ensure_tasks(
+                benchmark=benchmark,
+                categories=dict(zip(flat.tasks, flat.categories, strict=True)),
+                groups=dict(zip(flat.tasks, flat.groups, strict=True)),
+            )
+            naming.free_unused(benchmark=benchmark, names=flat.agents, by=None, as_of=as_of)
+            self.agents = ensure_agents(benchmark=benchmark, descriptions=self.described, owner=None)
+        except Refusal as refusal:
+            if called != ALONE:
+                refusal.args = (f"{called}: {refusal}",)
+            raise
+        self.notes = list(_notes(benchmark, flat, self.described, called))
+        self.matched = MatchedRows(metadata.flat, benchmark=benchmark, agents=self.agents)
+        self.n_submissions, self.changes = 0, list[StatusChange]()
+
+    def store(self, *, replace: bool, reason: str, progress: Progress) -> None:
+        if self.changed.any() and not replace:
+            raise self.contradiction()
+        drafts = list(self.drafts())
+        self.n_submissions = len(drafts)
+        for done, (submission, rows, replaces) in enumerate(drafts):
+            progress(done, len(drafts))
+            self.changes += record(submission, rows, reason=reason, replaces=replaces)
+            if replaces:
+                carry_details(old=replaces, new=submission)
+        progress(len(drafts), len(drafts))
+        complete_agents(benchmark=self.benchmark, agents=self.agents, descriptions=self.described)
 
     @cached_property
     def changed(self) -> np.ndarray:
@@ -227,7 +212,7 @@ class _Load:
         """(n_rows,) bool: nothing is stored, or a failure of the harness."""
         return (self.matched.holder == 0) & ~self.matched.same
 
-    def contradiction(self, called: str) -> Faulty:
+    def contradiction(self) -> Faulty:
         matched, where = self.matched, np.flatnonzero(self.changed)
         rows = matched.rows.take(where[:MAX_FAULTS])
         holding = matched.stored.filter(pc.invert(matched.stored["free"]))
@@ -244,10 +229,11 @@ class _Load:
             )
             for i, row in zip(where, rows.to_pylist(), strict=False)
         )
-        message = f"{called} contradicts what is stored; nothing was stored."
+        message = f"{self.called} contradicts what is stored; nothing was stored."
         return Faulty(message, faults=faults, n_faults=len(where))
 
-    def parts(self) -> Iterator[SubmissionPart]:
+    def drafts(self) -> Iterator[tuple[Submission, pa.Table, list[Submission]]]:
+        """A submission for each agent and run, its rows, and what it replaces."""
         flat = self.matched.flat
         wanted = np.flatnonzero(self.new | self.changed)
         label = self.metadata.delivery[wanted]
@@ -256,10 +242,12 @@ class _Load:
         superseded: set[int] = set()
         for part in np.split(order, np.flatnonzero(np.diff(label[order])) + 1):
             if len(part):
-                yield self._part(wanted[part], superseded)
+                yield self._draft(wanted[part], superseded)
 
-    def _part(self, index: np.ndarray, superseded: set[int]) -> SubmissionPart:
-        """One part; what earlier parts have superseded is left alone, what this one does is added."""
+    def _draft(
+        self, index: np.ndarray, superseded: set[int]
+    ) -> tuple[Submission, pa.Table, list[Submission]]:
+        """One of them; what earlier ones have superseded is left alone, what this one does is added."""
         old = sorted(set(self.matched.holder[index][self.changed[index]].tolist()) - superseded)
         superseded.update(old)
         flat, stored, rows = self.matched.flat, self.matched.stored, self.matched.rows.take(index)
@@ -271,13 +259,19 @@ class _Load:
         dates = flat.submitted_at[index]
         dated = index[~np.isnat(dates)]
         earliest = dated[np.argmin(flat.submitted_at[dated])] if len(dated) else None
-        return SubmissionPart(
-            rows=rows,
+        replaces = list(Submission.objects.filter(pk__in=old).order_by("pk"))
+        submission = draft(
+            rows,
+            matched=self.matched,
+            loaded=True,
+            submitted_by=self.by,
+            received_at=self.as_of,
             submitted_at=None if earliest is None else flat.submitted_at[earliest].item().replace(tzinfo=UTC),
             imprecise=earliest is None or bool(flat.imprecise[earliest]),
             links=self.metadata.links[self.metadata.delivery[index[0]]],
-            replaces=list(Submission.objects.filter(pk__in=old).order_by("pk")),
+            replaces=replaces[0] if replaces else None,
         )
+        return submission, rows, replaces
 
 
 def _outcome_text(row: dict[str, object]) -> str:

@@ -180,4 +180,4 @@ def check_made_of(agent: Agent) -> None:
     for kind, names in (("scaffold", {one for one, _ in made_of}), ("model", {one for _, one in made_of})):
         name = getattr(agent, kind).name
         if name not in names:
-            refuse_look_alikes(look_alikes(kind, [name], names))
+            refuse_look_alikes(kind, look_alikes([name], names))

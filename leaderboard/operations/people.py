@@ -17,13 +17,13 @@ from leaderboard.catalog.services import grant
 from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations.acting import acting
 from leaderboard.operations.corrections import trust_account
+from leaderboard.operations.events import LOCAL
 from leaderboard.submissions.parsing.flat import name_rule
 from leaderboard.submissions.queries import trusted_accounts
 
 VALID_FOR = timedelta(days=14)
 ROLE_FOR = {Scope.READ: Role.VIEWER, Scope.SUBMIT: Role.SUBMITTER, Scope.OPERATE: Role.OPERATOR}
 MAX_TOKENS = 100  # in use, of one account
-LOCAL = "http://localhost:8000"  # where `make serve` serves
 
 
 @transaction.atomic

@@ -99,7 +99,7 @@ def is_replayed(before: Policy, after: Policy) -> bool:
     return bool(changes(before, after).keys() & {*REPLAYED})
 
 
-def replays(benchmark: Benchmark, after: Policy, progress: runs.Progress | None = None) -> list[str]:
+def replays(benchmark: Benchmark, after: Policy, progress: runs.Progress | None) -> list[str]:
     """Replay the policy in force and another; a line for each, none without outcomes. Nothing is stored."""
     from leaderboard.studies.records import Reader
     from leaderboard.studies.services import one_blas_thread

@@ -13,6 +13,7 @@ from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark, Policy, Task
 from leaderboard.catalog.queries import active_tasks
 from leaderboard.errors import Conflict
+from leaderboard.operations.asking import first
 from leaderboard.operations.services import known_reruns
 from leaderboard.studies.answers import AtTarget, Standings, words
 from leaderboard.studies.board_inputs import board_inputs
@@ -116,11 +117,10 @@ def _ranks(before: Standings, after: Standings) -> Iterator[str]:
     old, new = ({line.agent: line.at[one.target].rank for line in one.agents} for one in (before, after))
     moved = [agent for agent in new if new[agent] != old.get(agent)]
     if moved:
-        sentence = ", ".join(
-            f"{agent} {_rank(old.get(agent))} → {_rank(new[agent])}" for agent in moved[:N_NAMED]
+        sentence = first(
+            [f"{agent} {_rank(old.get(agent))} → {_rank(new[agent])}" for agent in moved], N_NAMED
         )
-        more = f" and {len(moved) - N_NAMED:,} more" if len(moved) > N_NAMED else ""
-        yield f"{len(moved):,} of {words.counted(len(new), 'agent')} would change rank: {sentence}{more}."
+        yield f"{len(moved):,} of {words.counted(len(new), 'agent')} would change rank: {sentence}."
 
 
 def _rank(rank: int | None) -> str:

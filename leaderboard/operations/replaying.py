@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from django.db import transaction
 
 from leaderboard.boards.models import Board
-from leaderboard.catalog.models import Agent, Assigning, Benchmark, Policy
+from leaderboard.catalog.models import Agent, Assigning, Benchmark, Policy, Trust
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES
 from leaderboard.catalog.services import AgentDescription, ensure_agents, ensure_tasks
@@ -28,21 +28,19 @@ from leaderboard.operations.queries import locked_benchmark
 from leaderboard.operations.runs import Progress
 from leaderboard.operations.services import CannotCompute, NothingToRank, recompute
 from leaderboard.studies.queries import active_subset
-from leaderboard.studies.records import Reader
+from leaderboard.studies.records import About, Reader, Snapshot
 from leaderboard.studies.services import CoreError, one_blas_thread
 from leaderboard.studies.staged_studies import (
-    Trusted,
     courses_of,
     keep_fit,
     replay_of_file,
     replay_of_stored,
-    trusted_as,
 )
 from leaderboard.submissions.export.outcomes import ExportTransaction, OutcomeRows
 from leaderboard.submissions.export.streams import write_parquet
 from leaderboard.submissions.models import InvalidConfirmation, Submission
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
-from leaderboard.submissions.services import MatchedRows, SubmissionPart, Terms, append_changes, draft, record
+from leaderboard.submissions.services import MatchedRows, append_changes, draft, record
 
 if TYPE_CHECKING:
     from leaderboard.studies.staged_studies import Course
@@ -86,9 +84,7 @@ def replay(
         return replay_of_stored(now, decisions_of(benchmark), n_seeds, progress)
 
 
-def store_replay(
-    *, source: Benchmark, slug: str, progress: Progress | None = None
-) -> tuple[Board, dict[str, Any]]:
+def store_replay(*, source: Benchmark, slug: str, progress: Progress | None) -> tuple[Board, dict[str, Any]]:
     """Replay staged assignment on the full runs of a benchmark, and store it as a new one with its board."""
     if Benchmark.objects.filter(slug=slug).exists():
         raise slug_taken()
@@ -114,7 +110,7 @@ def store_replay(
             file.writelines(write_parquet(OutcomeRows(snapshot)))
         flat = read_file(path, as_of=datetime.now(UTC))
     with transaction.atomic():
-        last = _store(source, full, slug, flat, result, courses, trusted_as(now))
+        last = _store(source, full, slug, flat, result, courses, now)
         board, _ = recompute(benchmark=Benchmark.objects.get(slug=slug), as_of=last)
         # Who erases or withdraws from now on waits, and then finds the replay.
         locked = locked_benchmark(source)
@@ -133,7 +129,7 @@ def _store(
     flat: FlatFile,
     result: Mapping[str, Any],
     courses: Sequence["Course"],
-    trusted: Mapping[str, Trusted],
+    now: Snapshot,
 ) -> datetime:
     """Store what each agent ran, at noon of its date, a delivery for each batch; return the last moment."""
     dates = {}
@@ -165,13 +161,15 @@ def _store(
     agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)
     matched = MatchedRows(flat, benchmark=benchmark, agents=agents, are_new=True)
     moment = dates[courses[0].agent]
+    about = dict(zip(now.record.table.agents, now.record.about, strict=True))
+    n_unconfirmed = dict(zip(now.record.table.agents, now.record.n_unconfirmed, strict=True))
     for course in courses:
         moment = max(moment, dates[course.agent])
         agent = agents[course.agent]
-        stored = _deliver(course, agent, policy, matched, moment, trusted[course.agent])
+        stored = _deliver(course, agent, policy, matched, moment, about[course.agent])
         for delivered in stored:
             # What was confirmed on the source is a failure of the harness here, from its delivery on
-            if trusted[course.agent].is_confirmed and delivered.n_invalid and not delivered.loaded:
+            if not n_unconfirmed[course.agent] and delivered.n_invalid and not delivered.loaded:
                 version = delivered.status_changes.get().data_version
                 assert version is not None
                 of = {"submission": delivered, "reason": "as on the benchmark replayed"}
@@ -180,7 +178,7 @@ def _store(
 
 
 def _deliver(
-    course: "Course", agent: Agent, policy: Policy, matched: MatchedRows, moment: datetime, trusted: Trusted
+    course: "Course", agent: Agent, policy: Policy, matched: MatchedRows, moment: datetime, about: About
 ) -> list[Submission]:
     """Store an agent's course: its assignment, where it was asked in batches, and a delivery for each."""
     ids = {name: pk for pk, name in matched.task_names.items()}
@@ -209,17 +207,18 @@ def _deliver(
         n_asked += len(batch)
         is_rest = course.is_recalled and k == len(batches) - 1
         by = assignment if assignment and not is_rest else None
-        terms = Terms(
-            as_of=moment,
-            loaded=trusted.is_verified,
-            reason="replay",
+        submission = draft(
+            rows,
+            matched=matched,
+            submitted_at=moment,
+            received_at=moment,
+            loaded=about.trust == Trust.VERIFIED,
+            links=dict(about.links) if about.trust == Trust.LOGS else {},
             asked=task_ids[:n_asked] if by else None,
             n_trials=policy.n_trials if by else None,
-            study=by.study_id if by else None,
+            study_id=by.study_id if by else None,
         )
-        part = SubmissionPart(rows=rows, submitted_at=moment, imprecise=False, links=trusted.links)
-        submission = draft(part, matched=matched, terms=terms)
-        changes += record(submission, part, terms=terms)
+        changes += record(submission, rows, reason="replay")
         submissions.append(submission)
         if by:
             by.submissions.add(submission)

@@ -5,7 +5,7 @@ A request of the kind *drift* is opened by an alert and turns assignments to ful
 estimate. All close by themselves: when the runs have arrived, or on their deadline.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -45,7 +45,7 @@ from leaderboard.studies.reruns import (
     owing,
     ran_all,
 )
-from leaderboard.studies.services import CheckClaim, no_claim
+from leaderboard.studies.services import CheckClaim
 
 N_VALIDATION = 2  # a week at most
 ON_THE_PODIUM = "it stands on the podium by an estimate, and who does runs all tasks"
@@ -68,7 +68,6 @@ def open_drift_request(
     benchmark: Benchmark,
     reason: str,
     as_of: datetime,
-    by: User | None = None,
     alerts: Sequence[Alert] | None = None,
 ) -> RerunRequest:
     """Ask agents for full runs because of these alerts, or join the request that is open.
@@ -76,7 +75,7 @@ def open_drift_request(
     By hand, without alerts given, it is for all that are open at the level of alert and wait for no request.
     """
     subset, now = _to_ask(benchmark)
-    with acting(by=by, reason=reason), transaction.atomic():
+    with acting(by=None, reason=reason), transaction.atomic():
         locked = locked_benchmark(benchmark)
         if locked.full_runs_only_at:
             raise CannotRequestRuns(FULL_RUNS_ONLY, code="full_runs_only")
@@ -88,14 +87,13 @@ def open_drift_request(
         if request is None:
             number = _number(subset, RerunKind.DRIFT)
             to_run = drawn_on_alert(now, tied=_at_the_top(locked), number=number)
-            of = {"subset": subset, "opened_by": by}
-            request = _ask(locked, RerunKind.DRIFT, to_run, behind, reason=reason, as_of=as_of, **of)
+            request = _ask(locked, RerunKind.DRIFT, to_run, behind, reason=reason, as_of=as_of, subset=subset)
         Alert.objects.filter(pk__in=[alert.pk for alert in behind]).update(request=request)
         bump_shown_version(benchmark=locked)
     return request
 
 
-def draw_validation_runs(*, benchmark: Benchmark, as_of: datetime, n: int = N_VALIDATION) -> str:
+def draw_validation_runs(*, benchmark: Benchmark, as_of: datetime) -> str:
     """Draw agents for full validation runs, unless such a request is open; say what was done."""
     try:
         subset, now = _to_ask(benchmark)
@@ -113,7 +111,7 @@ def draw_validation_runs(*, benchmark: Benchmark, as_of: datetime, n: int = N_VA
         but, number = _ids(waiting), _number(subset, RerunKind.VALIDATION)
         came = Q(arrived_at__isnull=False) | Q(request__status=RerunStatus.OPEN)
         before = RerunAgent.objects.filter(came, request__subset=subset, request__kind=RerunKind.VALIDATION)
-        n = min(n, n_newcomers(now) // ONE_IN - before.count())
+        n = min(N_VALIDATION, n_newcomers(now) // ONE_IN - before.count())
         drawn = drawn_for_validation(now, n=n, number=number, but=but) if n > 0 else []
         if not drawn:
             return f"nobody drawn: {NO_AGENT_TO_ASK}"
@@ -129,7 +127,7 @@ def open_recalls(
     known: BoardInputs,
     standings: Standings,
     as_of: datetime,
-    check_claim: CheckClaim = no_claim,
+    check_claim: CheckClaim,
 ) -> bool:
     """Ask who stands on the podium of a board that is to be published by an estimate for the rest.
 
@@ -191,15 +189,13 @@ def _ask(
     *,
     reason: str,
     as_of: datetime,
-    **of: Any,
+    subset: TaskSubset | None = None,
 ) -> RerunRequest:
-    """Open a request and tell of it; `of` are its subset and who opened it."""
+    """Open a request and tell of it."""
     if not to_run:
         raise CannotRequestRuns(NO_AGENT_TO_ASK, code="nobody_to_ask")
-    latest = benchmark.boards.order_by("-number").first()
-    costs = (
-        dict(Entry.objects.filter(board=latest).values_list("agent_id", "line__cost_usd")) if latest else {}
-    )
+    latest = benchmark.boards.order_by("-number")[:1]
+    costs = dict(Entry.objects.filter(board__in=latest).values_list("agent_id", "line__cost_usd"))
     known = [cost for one in to_run if (cost := costs.get(one.agent.pk)) is not None]
     request = RerunRequest.objects.create(
         benchmark=benchmark,
@@ -209,7 +205,7 @@ def _ask(
         cost_usd=sum(known) if known else None,
         opened_at=as_of,
         deadline=as_of + timedelta(days=policy_in_force(benchmark).rerun_days),
-        **of,
+        subset=subset,
     )
     RerunAgent.objects.bulk_create(
         RerunAgent(
@@ -223,7 +219,6 @@ def _ask(
         )
         for one in to_run
     )
-    tasks = dict(benchmark.tasks.values_list("id", "name"))
     payload = {
         "request": request.pk,
         "kind": request.kind,
@@ -232,24 +227,32 @@ def _ask(
         "deadline": request.deadline.isoformat(),
         "cost_usd": request.cost_usd,
         "n_tasks": request.n_tasks,
-        "agents": [
-            {
-                "agent": one.agent.name,
-                "why": one.why,
-                "sampled": one.sampled,
-                "inclusion": one.inclusion,
-                "cost_usd": costs.get(one.agent.pk),
-                "tasks": sorted(tasks[pk] for pk in one.lacking),
-            }
-            for one in to_run
-        ],
+        "agents": _named(benchmark, to_run, costs),
         "alerts": [{"monitor": alert.monitor, "evidence": alert.evidence} for alert in alerts],
         "link": f"/b/{benchmark.slug}/health",
     }
-    names = [one.agent.name for one in to_run] if kind == RerunKind.RECALL else []
-    emails = wished_by_owners(benchmark, names) if names else ()
+    recalled = [one.agent.name for one in to_run] if kind == RerunKind.RECALL else []
+    emails = wished_by_owners(benchmark, recalled) if recalled else ()
     emit(benchmark, EventKind.RERUN_REQUESTED, f"request {request.pk}", payload, as_of, emails)
     return request
+
+
+def _named(
+    benchmark: Benchmark, to_run: Sequence[AgentToRun], costs: Mapping[int, float | None]
+) -> list[dict[str, Any]]:
+    """Whom a request asks, as its event tells it; `costs` of a full run by agent id."""
+    tasks = dict(benchmark.tasks.values_list("id", "name"))
+    return [
+        {
+            "agent": one.agent.name,
+            "why": one.why,
+            "sampled": one.sampled,
+            "inclusion": one.inclusion,
+            "cost_usd": costs.get(one.agent.pk),
+            "tasks": sorted(tasks[pk] for pk in one.lacking),
+        }
+        for one in to_run
+    ]
 
 
 def tell_operators(benchmark: Benchmark, about: str, payload: dict[str, Any], as_of: datetime) -> None:
@@ -287,7 +290,7 @@ def close_answered_requests(*, benchmark: Benchmark, as_of: datetime) -> str:
     return "; ".join(filter(None, done))
 
 
-def close_answered_recalls(*, now: Snapshot, as_of: datetime, check_claim: CheckClaim = no_claim) -> bool:
+def close_answered_recalls(*, now: Snapshot, as_of: datetime, check_claim: CheckClaim) -> bool:
     """Do the same for recalls alone, by these data; return whether one is closed."""
     recalls = now.benchmark.rerun_requests.filter(status=RerunStatus.OPEN, kind=RerunKind.RECALL)
     if not recalls.exists():

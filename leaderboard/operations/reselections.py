@@ -8,7 +8,6 @@ A proposal as a reader sees it: the subset in use beside each that could take it
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +18,7 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.errors import Conflict
 from leaderboard.operations.acting import acting
+from leaderboard.operations.asking import first
 from leaderboard.operations.events import emit
 from leaderboard.operations.models import (
     Alert,
@@ -148,8 +148,7 @@ def obstacle_to(reselection: Reselection) -> str:
     proposed = {task for variant in content["variants"].values() for task in variant.get("tasks", ())}
     retired = benchmark.tasks.filter(name__in=proposed).exclude(retired_at=None).order_by("name")
     names = list(retired.values_list("name", flat=True))
-    more = f" and {len(names) - N_NAMED:,} more" if len(names) > N_NAMED else ""
-    return f"retired since: {', '.join(names[:N_NAMED])}{more}" if names else ""
+    return f"retired since: {first(names, N_NAMED)}" if names else ""
 
 
 # ----------------------------------------------------------------------------------------------- proposing
@@ -220,9 +219,8 @@ LABELS = {"plain": "Plain rule", "hysteresis": "With hysteresis"}
 ANEW = "Chosen anew after each agent"
 
 
-@dataclass(frozen=True)
 class Variant:
-    """A subset that could be activated; `k` is None where there is none, and `reason` says why.
+    """A subset that could be activated, agents under `names` by id; where there is none, `reason` says why.
 
     Rows, `figures` and `cost` (US dollars for a run) are those of `Reselection.content`: tasks with their
     pass rates `then`, when the subset in use was chosen, and `now`; in `deltas` what agents lack on the new
@@ -230,73 +228,48 @@ class Variant:
     board would be ordered by `target`.
     """
 
-    name: str
-    label: str
-    reason: str
-    k: int | None = None
-    hysteresis: float = 0.0
-    widened: bool = False
-    entering: Sequence[dict[str, Any]] = ()
-    leaving: Sequence[dict[str, Any]] = ()
-    figures: Mapping[str, Any] | None = None
-    cost: Mapping[str, Any] | None = None
-    deltas: Sequence[dict[str, Any]] = ()
-    target_before: str = ""
-    target: str = ""
-    stands: Sequence[dict[str, Any]] = ()
+    def __init__(self, name: str, content: Mapping[str, Any], names: Mapping[int, str]) -> None:
+        self.name, self.label = name, LABELS[name]
+        self.reason: str = content["reason"]
+        self.k: int | None = content.get("k")
+        self.hysteresis: float = content.get("hysteresis", 0.0)
+        self.widened: bool = content.get("widened", False)
+        self.entering: Sequence[dict[str, Any]] = content.get("entering", ())
+        self.leaving: Sequence[dict[str, Any]] = content.get("leaving", ())
+        self.figures: Mapping[str, Any] | None = content.get("figures")
+        self.cost: Mapping[str, Any] | None = content.get("cost")
+        self.deltas = [row | {"agent": names[row["agent"]]} for row in content.get("deltas", ())]
+        board = content.get("board", {})
+        self.target_before: str = board.get("target_before", "")
+        self.target: str = board.get("target_after", "")
+        self.stands: list[dict[str, Any]] = []
+        for row in board.get("agents", ()):
+            moves = any(row["before"][figure] != row["after"][figure] for figure in ("rank", "how"))
+            self.stands.append({**row, "agent": names[row["agent"]], "moves": moves})
 
     @property
     def changes(self) -> bool:
         return bool(self.entering or self.leaving)
 
 
-@dataclass(frozen=True)
 class Comparison:
-    """A proposal; `n_versions_since` counts changes of the data since, `obstacle` forbids its approval."""
+    """A proposal, agents under the names that they have now.
 
-    row: Reselection
-    n_versions_since: int
-    obstacle: str
-    variants: list[Variant]
-    replays: list[dict[str, Any]]
+    `n_versions_since` counts changes of the data since, `obstacle` forbids its approval. `replays` has a line
+    for each subset that was replayed; one that was proposed has seen the outcomes.
+    """
 
-    @property
-    def in_use(self) -> dict[str, Any]:
-        return dict(self.row.content["kept"])
-
-
-def comparison_of(reselection: Reselection) -> Comparison:
-    """Read a proposal, agents under the names that they have now."""
-    benchmark, variants = reselection.benchmark, reselection.content["variants"]
-    names = dict(benchmark.agents.values_list("id", "name"))
-    is_open = reselection.status == ReselectionStatus.PROPOSED
-    # A line for each subset that was replayed; one that was proposed has seen the outcomes
-    replays = reselection.content.get("replays", {})
-    in_use = {"in_use": f"Version {reselection.previous.number}, in use"}
-    labels = in_use | LABELS | {"anew": ANEW}
-    return Comparison(
-        reselection,
-        benchmark.data_version - reselection.data_version,
-        obstacle_to(reselection) if is_open else f"it is {reselection.status} already",
-        [_shown_variant(name, variants[name], names) for name in LABELS],
-        [{"subset": label} | replay_row(replays[name]) for name, label in labels.items() if name in replays],
-    )
-
-
-def _shown_variant(name: str, variant: Mapping[str, Any], names: Mapping[int, str]) -> Variant:
-    if "tasks" not in variant:
-        return Variant(name, LABELS[name], variant["reason"])
-    board, stands = variant["board"], []
-    for row in variant["board"]["agents"]:
-        moves = any(row["before"][figure] != row["after"][figure] for figure in ("rank", "how"))
-        stands.append({**row, "agent": names[row["agent"]], "moves": moves})
-    same = ("reason", "k", "hysteresis", "widened", "entering", "leaving", "figures", "cost")
-    return Variant(
-        name=name,
-        label=LABELS[name],
-        deltas=[{**row, "agent": names[row["agent"]]} for row in variant["deltas"]],
-        target_before=board["target_before"],
-        target=board["target_after"],
-        stands=stands,
-        **{field: variant[field] for field in same},
-    )
+    def __init__(self, reselection: Reselection) -> None:
+        self.row, content, benchmark = reselection, reselection.content, reselection.benchmark
+        self.n_versions_since = benchmark.data_version - reselection.data_version
+        is_open = reselection.status == ReselectionStatus.PROPOSED
+        self.obstacle = obstacle_to(reselection) if is_open else f"it is {reselection.status} already"
+        names = dict(benchmark.agents.values_list("id", "name"))
+        self.variants = [Variant(name, content["variants"][name], names) for name in LABELS]
+        self.in_use: dict[str, Any] = content["kept"]
+        replays = content.get("replays", {})
+        in_use = {"in_use": f"Version {reselection.previous.number}, in use"}
+        labels = in_use | LABELS | {"anew": ANEW}
+        self.replays = [
+            {"subset": label} | replay_row(replays[name]) for name, label in labels.items() if name in replays
+        ]

@@ -95,7 +95,7 @@ def _let_count(
     as_of: datetime,
     taken_back: bool = False,
     again: bool = False,
-    judged: str = "",
+    judged: str,
 ) -> None:
     """Let a locked submission count from now on, at the end of the caller's transaction.
 

@@ -155,7 +155,7 @@ def check_drift(*, benchmark: Benchmark, as_of: datetime) -> tuple[DriftCheck, b
 
 @_computing()
 def compute_reselection(
-    *, benchmark: Benchmark, as_of: datetime, progress: Progress | None = None
+    *, benchmark: Benchmark, as_of: datetime, progress: Progress | None
 ) -> tuple[TaskSubset, int, dict[str, Any]]:
     """Compute what could replace the subset in use; returns that, the data version and the proposals."""
     now, known = _present(benchmark, as_of)

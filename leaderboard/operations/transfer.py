@@ -210,7 +210,7 @@ ASTRAY = "SELECT 1 FROM {} s, LATERAL {} AS told (id) WHERE told.id NOT BETWEEN 
 EACH = "ARRAY(SELECT u.id + {} FROM unnest({}) WITH ORDINALITY AS u (id, place) ORDER BY u.place)"
 
 
-def import_benchmark(*, file: Path, slug: str | None = None) -> TransferCounts:
+def import_benchmark(*, file: Path, slug: str | None) -> TransferCounts:
     """Store a benchmark that `export_benchmark` wrote, whole or not at all, under its own slug or another."""
     try:
         with zipfile.ZipFile(file) as archive:

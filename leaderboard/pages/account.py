@@ -22,7 +22,7 @@ from leaderboard.catalog.models import Agent
 from leaderboard.catalog.queries import operated_benchmarks, visible_benchmarks
 from leaderboard.errors import Faulty, Refusal
 from leaderboard.operations.corrections import MAX_LENGTH, may_withdraw, report, withdraw_by
-from leaderboard.operations.delivered import follow, followed_by, submissions_of
+from leaderboard.operations.delivered import Followed, followed_by, submissions_of
 from leaderboard.operations.people import (
     accept_invitation,
     invitation_of,
@@ -200,7 +200,7 @@ def _submission_of(user: User, uuid: UUID) -> Submission:
 def _render_submission(
     request: HttpRequest, user: User, own: Submission, *, status: int = 200, **more: Any
 ) -> HttpResponse:
-    page = follow(own, token=None, as_of=timezone.now())
+    page = Followed(own, token=None, as_of=timezone.now())
     context = {"page": page, "submission": own, "form": None}
     if may_withdraw(own, user):
         context |= {"form": TakeBack(), "was_shown": has_been_shown(own.agent)}

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
-from django.utils.text import slugify
 
 from leaderboard.boards.queries import NoBoardYet, NoSuchBoard, entries_of, latest_board, standings_of
 from leaderboard.catalog.models import Benchmark
@@ -37,10 +36,6 @@ def _replayed(benchmark: Benchmark, params: QueryDict) -> Chart | None:
     return summary["chart"] if summary else None
 
 
-def _of_monitor(name: str, benchmark: Benchmark, params: QueryDict) -> Chart | None:
-    return health.monitor_chart(name, health.looks_of(health.checks_of(benchmark), name))
-
-
 def _of_study(model: type[Study], draw: Callable[[Any], Chart | None]) -> Draw:
     def drawn(benchmark: Benchmark, params: QueryDict) -> Chart | None:
         study = latest_study(model, benchmark)
@@ -66,7 +61,6 @@ CHARTS: dict[str, Draw] = {
         name: _of_study(ValidationStudy, partial(validity_chart, name))
         for name in ("validity", "coverage", "widths", "overlap")
     },
-    **{f"health-{slugify(name)}": partial(_of_monitor, name) for name in health.MONITORS},
 }
 
 
@@ -79,7 +73,8 @@ CHARTS: dict[str, Draw] = {
 def plot(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     benchmark = visible(slug)
     try:
-        drawn = CHARTS[name](benchmark, request.GET) if name in CHARTS else None
+        draw = CHARTS.get(name)
+        drawn = draw(benchmark, request.GET) if draw else health.chart_at(benchmark, name)
     except (NoBoardYet, NoSuchBoard):
         drawn = None
     if drawn is None:

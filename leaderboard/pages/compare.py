@@ -11,13 +11,14 @@ from urllib.parse import urlencode
 
 import numpy as np
 import numpy.typing as npt
+from django.db.models import F
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from leaderboard.boards.models import Entry
+from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.queries import NoBoardYet, head_of, latest_board, withdrawn_agents
 from leaderboard.catalog.models import Agent, Benchmark, Trust
 from leaderboard.errors import Refusal
@@ -38,7 +39,7 @@ Wins = tuple[int, int, int, int]  # tasks on which one does better, worse and al
 class AgentDifference:
     """How an agent differs from the reference, in score; without an error or a critical value no ends."""
 
-    agent: Entry
+    agent: Any  # one of `_entries`
     value: float | None
     lower: float | None = None
     upper: float | None = None
@@ -54,11 +55,11 @@ def compare_page(benchmark: Benchmark, params: QueryDict) -> dict[str, Any]:
     Raises NoBoardYet.
     """
     board = latest_board(benchmark)
-    every = list(board.entries.order_by("position"))
     standings = head_of(board)
     wanted = params.get("target", "")
     result = standings.targets.get(wanted)
     target = wanted if result and result.n_ranked else standings.target
+    every = _entries(board, target)
     agents, faults = _choose(params.getlist("a"), every)
     # Whose outcomes were all taken back since; every withdrawal is another data version.
     is_behind = agents and board.data_version < board.benchmark.data_version
@@ -74,11 +75,11 @@ def compare_page(benchmark: Benchmark, params: QueryDict) -> dict[str, Any]:
         "board": board,
         "target": target,
         "is_default": target == standings.target,
-        "tells_trust": any(one.line["trust"] != Trust.VERIFIED for one in every),
+        "tells_trust": any(one.trust != Trust.VERIFIED for one in every),
         "all": every,
         "agents": agents,
         "faults": faults,
-        "selects": _selects(every, agents or _suggested(every, target)),
+        "selects": _selects(every, agents or _suggested(every)),
     }
     if faults or len(agents) < MIN_AGENTS:
         return page
@@ -86,7 +87,14 @@ def compare_page(benchmark: Benchmark, params: QueryDict) -> dict[str, Any]:
     return page | _compare(benchmark, page, standings.targets[target].critical, over)
 
 
-def _choose(values: Sequence[str], every: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
+def _entries(board: Board, target: str) -> list[Any]:
+    """The entries of a board in its order, each with its trust and these fields for the target alone."""
+    fields = {name: F(f"line__at__{target}__{name}") for name in ("tied_with", "correction", "folded_under")}
+    fields |= {"trust": F("line__trust"), "place": F(f"line__at__{target}__rank")}
+    return list(board.entries.order_by("position").defer("line").annotate(**fields))
+
+
+def _choose(values: Sequence[str], every: Sequence[Entry]) -> tuple[list[Any], list[str]]:
     known = {str(one.agent_id): one for one in every}
     texts = [text for text in dict.fromkeys(values) if text]
     chosen, faults = [known[text] for text in texts if text in known], []
@@ -100,13 +108,13 @@ def _choose(values: Sequence[str], every: Sequence[Entry]) -> tuple[list[Entry],
     return chosen[:MAX_AGENTS], faults
 
 
-def _suggested(every: Sequence[Entry], target: str) -> list[Entry]:
-    first = next((one for one in every if one.line["at"][target]["rank"]), None)
+def _suggested(every: Sequence[Any]) -> list[Any]:
+    first = next((one for one in every if one.place), None)
     if first is None:
         return []
-    tied = {place for lo, hi in first.line["at"][target]["tied_with"] for place in range(lo, hi + 1)}
+    tied = {place for lo, hi in first.tied_with for place in range(lo, hi + 1)}
     tied_agents = [one for one in every if one.position in tied]
-    return [first, *sorted(tied_agents, key=lambda one: one.line["at"][target]["rank"] or 0)][:N_SUGGESTED]
+    return [first, *sorted(tied_agents, key=lambda one: one.place or 0)][:N_SUGGESTED]
 
 
 def _selects(every: Sequence[Entry], chosen: Sequence[Entry]) -> list[tuple[str, SafeString]]:
@@ -154,13 +162,12 @@ def _compare(benchmark: Benchmark, page: dict[str, Any], critical: float | None,
         changes.append((one, first, without))
     names = [("agents", one.name) for one in agents]
     parameters = urlencode([*names, ("target", target)])
-    ats = [(one.name, one.line["at"][target]) for one in agents]
     return {
         "reference": reference,
         "verdict": (verdict_of(differences), rest_of(differences, over)),
         "is_newer": data_version != board.data_version,
         # Those that the board lowers, or folds, as versions of one agent.
-        "versions": [name for name, at in ats if at.get("correction") or at.get("folded_under")],
+        "versions": [one.name for one in agents if one.correction or one.folded_under],
         "twin": f"{reverse('api:compare', args=[benchmark.slug])}?{parameters}",
         "chart": compare_chart(differences, str(reference.name), tells_trust=page["tells_trust"]),
         "agent_ids": keys,
@@ -265,7 +272,7 @@ def compare_chart(
         assert one.value is not None
         sign, name, points = "~" if one.estimated else "", str(one.agent.name), points_text(one.value)
         text = f"{sign}{points} points, {one.word}" if one.word else f"{points} points"
-        trust = words.TRUST[one.agent.line["trust"]] if tells_trust else ""
+        trust = words.TRUST[one.agent.trust] if tells_trust else ""
         note = "; ".join(filter(None, (trust, wins_text(one.wins) if one.wins else "")))
         hollow = one.word in ("worse", "better")
         drawn.append(DotRow(name, note, text, one.value, one.lower, one.upper, hollow=hollow))

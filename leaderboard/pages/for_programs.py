@@ -18,9 +18,9 @@ from leaderboard.boards.queries import (
     NoSuchBoard,
     board_numbered,
     boards_of,
+    boards_with_changes,
     latest_board,
     outlines,
-    versions,
     withdrawn_since,
 )
 from leaderboard.boards.signing import ALGORITHM, public_key
@@ -103,8 +103,8 @@ class Feed(Atom1Feed):
 def feed(request: HttpRequest, slug: str) -> HttpResponse:
     """An entry for each board, with who could be the best and what changed."""
     benchmark = visible(slug)
-    latest, _ = versions(benchmark, most=N_ENTRIES)
-    boards = {one.pk: one for one in boards_of(benchmark).filter(pk__in=[one.pk for one, *_ in latest])}
+    latest, _ = boards_with_changes(benchmark, most=N_ENTRIES)
+    boards = {one.pk: one for one in boards_of(benchmark).filter(pk__in=[one.board.pk for one in latest])}
     standings, withdrawn = outlines(list(boards.values())), withdrawn_since(boards.values())
     atom = Feed(
         title=f"{printable(benchmark.title)}: boards",

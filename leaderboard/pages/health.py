@@ -18,21 +18,6 @@ from leaderboard.studies.answers import words
 from leaderboard.studies.models import ESTIMATOR_VERSION, DriftCheck
 
 N_CHECKS, N_ALERTS = 40, 20
-MONITORS = (
-    "rank fidelity",
-    "published order",
-    "capability jump",
-    "band erosion",
-    "calibration",
-    "calibration residuals",
-    "saturation",
-    "tuning to the subset",
-    "scaffold novelty",
-    "harness failures",
-    "run-to-run noise",
-    "cost per task",
-)
-"""As the core names them; it would bring numpy and scipy along."""
 STATES = {"alert": "alert", "warn": "warning", "ok": "quiet", "insufficient": "too little seen"}
 
 
@@ -91,10 +76,22 @@ def looks_of(checks: Sequence[DriftCheck], name: str) -> list[Look]:
     return looks[known[0] : known[-1] + 1] if known else []
 
 
+def chart_address(name: str) -> str:
+    return f"health-{slugify(name)}"
+
+
+def chart_at(benchmark: Benchmark, address: str) -> Chart | None:
+    """The chart of the monitor whose address this is; None where no check has asked such a monitor."""
+    checks = checks_of(benchmark)
+    names = (one["name"] for check in checks for one in check.result["monitors"])
+    name = next((one for one in names if chart_address(one) == address), None)
+    return monitor_chart(name, looks_of(checks, name)) if name else None
+
+
 def monitor_chart(name: str, looks: Sequence[Look]) -> Chart | None:
     if not looks:
         return None
-    address = f"health-{slugify(name)}"
+    address = chart_address(name)
     return Chart(
         name=address,
         title=name.capitalize(),

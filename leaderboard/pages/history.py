@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.queries import versions, withdrawn_agents
+from leaderboard.boards.queries import boards_with_changes, withdrawn_agents
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages.access import for_all, number_in, visible
 from leaderboard.plots.best import BestLevel, Step, best_through_boards
@@ -33,7 +33,7 @@ def history(request: HttpRequest, slug: str) -> HttpResponse:
     """The boards under a number, or the latest; `before` is what the next older ones lie under."""
     benchmark = visible(slug)
     number = number_in(request.GET.get("before", ""))
-    latest, are_more = versions(benchmark, before=number, most=N_VERSIONS)
+    latest, are_more = boards_with_changes(benchmark, before=number, most=N_VERSIONS)
     rows = [
         {
             "board": one.board,

@@ -59,7 +59,7 @@ class BoardInputs:
 
     def prior_decisions(self) -> PriorDecisions:
         return PriorDecisions(
-            subsets=versions(self.subset),
+            subsets=subset_versions(self.subset),
             fitted=_fitted_on(self.calibration) if self.calibration else None,
             validation=self.validation.result if self.validation else None,
             variances=Variances(facets_of(self.variance.result)) if self.variance else Variances(),
@@ -133,7 +133,7 @@ def _standing(benchmark: Benchmark, policy: Policy, subset: TaskSubset | None, r
     )
 
 
-def versions(subset: TaskSubset | None) -> tuple[SubsetVersion, ...]:
+def subset_versions(subset: TaskSubset | None) -> tuple[SubsetVersion, ...]:
     """The version in use and those before it; another may have come since, which is not of this answer."""
     if subset is None:
         return ()

@@ -21,11 +21,11 @@ from analytics.tee.benchmark import FACETS, TrialOutcomes, variance_study
 from analytics.tee.report import BoardEstimate
 from leaderboard.catalog.models import Assigning, Benchmark
 from leaderboard.errors import Conflict, Refusal
-from leaderboard.studies.board_inputs import versions
+from leaderboard.studies.board_inputs import subset_versions
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
 from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.studies.records import Snapshot
-from leaderboard.studies.services import CheckClaim, get_or_compute, no_claim
+from leaderboard.studies.services import CheckClaim, get_or_compute
 from leaderboard.studies.staged_studies import Decisions, published_of, rule_of, walks_of
 from leaderboard.submissions.queries import outcomes_of, settings_of
 from selection.prior import PriorDecisions, Promise
@@ -59,7 +59,7 @@ def get_or_compute_drift_check(
 
     def compute() -> dict[str, Any]:
         prior = PriorDecisions(
-            subsets=versions(subset),
+            subsets=subset_versions(subset),
             promises={
                 agent.name: Promise(promise["score"], (promise["lower"], promise["upper"]))
                 for agent in snapshot.agents
@@ -136,7 +136,7 @@ CONDITION = ("prompt", "judge", "temperature")
 
 
 def get_or_compute_variance(
-    *, snapshot: Snapshot, as_of: datetime, check_claim: CheckClaim = no_claim
+    *, snapshot: Snapshot, as_of: datetime, check_claim: CheckClaim
 ) -> tuple[VarianceStudy, bool]:
     def compute() -> dict[str, Any]:
         record = snapshot.record
@@ -197,9 +197,9 @@ def get_or_compute_validation(
     snapshot: Snapshot,
     decisions: Decisions,
     as_of: datetime,
-    n_jobs: int = 1,
-    progress: Progress | None = None,
-    check_claim: CheckClaim = no_claim,
+    n_jobs: int,
+    progress: Progress | None,
+    check_claim: CheckClaim,
 ) -> tuple[ValidationStudy, bool]:
     """Raises ClosedFormsDiffer."""
 

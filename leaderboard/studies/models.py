@@ -91,7 +91,7 @@ class SubsetTask(models.Model):
 
 
 class Calibration(models.Model):
-    """On whom the full score was calibrated at a delivery, and how far off it was (STATISTICS §3)."""
+    """On whom the full score was calibrated at a delivery, and how far off it was."""
 
     subset = models.ForeignKey(TaskSubset, models.PROTECT, related_name="calibrations")
     policy = models.ForeignKey(
@@ -167,14 +167,14 @@ class Study(models.Model):
 
 
 class ValidationStudy(Study):
-    """Nested validation: how well a subset ranks and scores like the whole (STATISTICS §4)."""
+    """Nested validation: how well a subset ranks and scores like the whole."""
 
     def __str__(self) -> str:
         return f"validation of {self.benchmark} at data version {self.data_version}"
 
 
 class VarianceStudy(Study):
-    """Variance components of the outcomes, and what was never measured (STATISTICS §7)."""
+    """Variance components of the outcomes, and what was never measured."""
 
     def __str__(self) -> str:
         return f"variance components of {self.benchmark} at data version {self.data_version}"
@@ -188,7 +188,7 @@ class StagedStudy(Study):
 
 
 class DriftCheck(Study):
-    """What the monitors of one subset said (STATISTICS §9)."""
+    """What the monitors of one subset said."""
 
     subset = models.ForeignKey(TaskSubset, models.PROTECT, null=True, related_name="drift_checks")
 

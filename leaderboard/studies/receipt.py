@@ -6,7 +6,7 @@ recompute kept is read, to tell which conditions are compared.
 
 import hashlib
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -229,35 +229,24 @@ TWO_TEMPERATURES = (
 )
 
 
-def uncounted(
-    outcomes: pa.Table,
-    *,
-    submission: Submission,
-    policy: Policy,
-    subset: TaskSubset | None,
-    tasks: Mapping[int, str],
-    task_ids: Sequence[int] | None,
-    settings: Mapping[int, tuple[Any, ...]],
-) -> list[str]:
+def uncounted(outcomes: pa.Table, of: AgentContext) -> list[str]:
     """Say which of an agent's outcomes are of conditions that the board does not compare.
 
     outcomes: all that stand for the agent, with task, setting, trial, value, valid and free.
-    submission: the latest of the agent.
-    policy, subset: in force, and fixed.
-    tasks: the active ones.
-    task_ids: all active ones where not given.
     """
-    others, voters = cached_conditions(policy, submission.agent_id, submission)
+    if not several(of.settings.values()):
+        return []
+    latest = list(of.submissions.values())[-1]
+    others, voters = cached_conditions(of.policy, of.agent, latest)
     temperatures = differ_in_temperature(others)
-    counting = counting_of(policy, subset)
-    names = dict(sorted(tasks.items(), key=lambda task: task[1]))
+    counting, names = counting_of(of.policy, of.subset), of.names
     here = outcomes.filter(pa.array(np.isin(outcomes["task"], list(names))))
     source: dict[str, Any] = {
-        "rows": rows_of(here, list(names), list(settings), outcome=np.zeros(here.num_rows)),
+        "rows": rows_of(here, list(names), list(of.settings), outcome=np.zeros(here.num_rows)),
         "n_agents": 1,
         "tasks": list(names.values()),
-        "settings": list(settings.values()),
-        "deliveries": [Delivery(0, operator=False, asked=names_of(task_ids, names))],
+        "settings": list(of.settings.values()),
+        "deliveries": [Delivery(0, operator=False, asked=names_of(latest.asked, names))],
         "counting": counting,
     }
     mine = condition_counts(**source, by_temperature=temperatures)

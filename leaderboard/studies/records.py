@@ -13,7 +13,8 @@ from typing import Any, cast
 import numpy as np
 
 from analytics.names import alike
-from analytics.record import About, Counting, Record, Voter, offer, record, shared_tasks, universe
+from analytics.record import About as About
+from analytics.record import Counting, Record, Voter, offer, record, shared_tasks, universe
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task, Trust
 from leaderboard.catalog.queries import agents_of, policy_in_force
 from leaderboard.studies.history import Moment, is_active

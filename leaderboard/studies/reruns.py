@@ -9,7 +9,7 @@ from analytics.drift.monitor import N_RERUNS, rerun_set
 from analytics.resampling import generator
 from leaderboard.catalog.models import Agent
 from leaderboard.studies.answers import Line, Standings, words
-from leaderboard.studies.board_inputs import versions
+from leaderboard.studies.board_inputs import subset_versions
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Snapshot
 from selection.history import columns_of, is_later
@@ -74,7 +74,7 @@ def drawn_for_validation(now: Snapshot, *, n: int, number: int, but: Collection[
 
 
 def _in_use(now: Snapshot) -> SubsetVersion:
-    return versions(active_subset(now.benchmark, upto=now.data_version))[-1]
+    return subset_versions(active_subset(now.benchmark, upto=now.data_version))[-1]
 
 
 def n_newcomers(now: Snapshot) -> int:

@@ -21,7 +21,7 @@ def proposal_of(
     known: BoardInputs,
     subset: TaskSubset,
     decisions: Decisions,
-    progress: Progress | None = None,
+    progress: Progress | None,
 ) -> dict[str, Any]:
     """Tell what approval would activate, by each rule, and what it would change.
 

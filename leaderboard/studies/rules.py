@@ -41,7 +41,7 @@ def rules_of(policy: Policy, subset: TaskSubset | None = None) -> Rules:
     return Rules(**values, counting=counting_of(policy, subset))
 
 
-def counting_of(policy: Policy, subset: TaskSubset | None = None) -> Counting:
+def counting_of(policy: Policy, subset: TaskSubset | None) -> Counting:
     settings = policy.counted_settings
     if settings is None and subset is not None:
         settings = subset.compared

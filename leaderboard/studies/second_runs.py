@@ -22,7 +22,7 @@ CONDITIONS = ("prompt_variant", "judge", "temperature")
 PASS_FAIL = (0.0, 1.0)
 
 
-def drawn_tasks(submission: Submission, n: int = N_FEWEST) -> list[str]:
+def drawn_tasks(submission: Submission, n: int) -> list[str]:
     """The first n tasks of its random order: the same at each call, and known to this installation alone."""
     return _drawn(submission, set(_trials(submission)[0].tolist()), n)
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from analytics.record import Record
-from leaderboard.catalog.models import Assigning, Benchmark, Policy, Trust
+from leaderboard.catalog.models import Assigning, Benchmark, Policy
 from leaderboard.studies.models import ESTIMATOR_VERSION, StagedStudy, TaskSubset
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.rules import rules_of, rules_sha256
@@ -34,7 +34,7 @@ def replays_of_subsets(
 
 
 def replays_of_policies(
-    now: Snapshot, decisions: Decisions, changed: Policy, progress: Progress | None = None
+    now: Snapshot, decisions: Decisions, changed: Policy, progress: Progress | None
 ) -> list[dict[str, Any]]:
     from selection.staged.study import side_by_side
 
@@ -43,7 +43,7 @@ def replays_of_policies(
 
 
 def replay_of_file(
-    flat: FlatFile, policy: Policy, n_seeds: int | None = None, progress: Progress | None = None
+    flat: FlatFile, policy: Policy, n_seeds: int | None, progress: Progress | None
 ) -> dict[str, Any]:
     from selection.staged.study import replayed
 
@@ -52,7 +52,7 @@ def replay_of_file(
 
 
 def replay_of_stored(
-    now: Snapshot, decisions: Decisions, n_seeds: int | None = None, progress: Progress | None = None
+    now: Snapshot, decisions: Decisions, n_seeds: int | None, progress: Progress | None
 ) -> dict[str, Any]:
     """Replay the policy in force on the full runs that it did not choose."""
     from selection.staged.study import replayed
@@ -68,7 +68,7 @@ def replay_of_stored(
 
 
 def courses_of(
-    now: Snapshot, decisions: Decisions, progress: Progress | None = None
+    now: Snapshot, decisions: Decisions, progress: Progress | None
 ) -> tuple[dict[str, Any], list["Course"]]:
     """Do the same with the first seed alone, and say what each agent was asked for."""
     from selection.staged.study import courses
@@ -80,26 +80,6 @@ def courses_of(
         base_seed=now.policy.base_seed,
         progress=progress,
     )
-
-
-class Trusted(NamedTuple):
-    """How far an agent's outcomes can be checked; `links` to logs where each delivery has them.
-
-    `is_confirmed`: no invalid outcome counts as a failure.
-    """
-
-    is_verified: bool
-    links: Mapping[str, str]
-    is_confirmed: bool
-
-
-def trusted_as(now: Snapshot) -> dict[str, Trusted]:
-    return {
-        one.name: Trusted(
-            one.trust == Trust.VERIFIED, one.links if one.trust == Trust.LOGS else {}, not n_unconfirmed
-        )
-        for one, n_unconfirmed in zip(now.record.about, now.record.n_unconfirmed, strict=True)
-    }
 
 
 def keep_fit(benchmark: Benchmark, policy: Policy, fit: dict[str, Any], as_of: datetime) -> StagedStudy:

@@ -4,7 +4,7 @@ from django.db import transaction
 
 from analytics.errors import CoreError
 from leaderboard.catalog.models import Benchmark
-from leaderboard.studies.board_inputs import versions
+from leaderboard.studies.board_inputs import subset_versions
 from leaderboard.studies.history import Moment, moments
 from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, SubsetTask, TaskSubset
 from leaderboard.studies.queries import active_subset, tasks_sha256
@@ -63,7 +63,7 @@ def _fitted(
     try:
         # Leave out each agent, each scaffold, and all from each date on, with the selection made anew
         record = then.record
-        fit_basis = basis_of(record, then.rules, PriorDecisions(subsets=versions(subset)))
+        fit_basis = basis_of(record, then.rules, PriorDecisions(subsets=subset_versions(subset)))
         agents = training(record, fit_basis.scores)
         names = tuple(record.table.tasks[j] for j in fit_basis.subset)
         fitted = fitted_on(agents, names, then.rules)

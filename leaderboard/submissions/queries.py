@@ -342,7 +342,7 @@ def taken_back_outcomes(agent: Agent) -> pa.Table:
     return copy_out(OUTCOMES.format(condition="s.id = ANY(%s)"), [ids], schema=READ_SCHEMA)
 
 
-def withdrawn_by_owner(benchmark: Benchmark, *, upto: int | None = None) -> set[int]:
+def withdrawn_by_owner(benchmark: Benchmark, *, upto: int | None) -> set[int]:
     """Ids of agents whose owner withdrew something that had counted, and no operator has approved since."""
     changes = StatusChange.objects.filter(
         submission__agent__benchmark=benchmark,
@@ -400,7 +400,7 @@ def resubmitted(benchmark: Benchmark, *, policy: Policy, upto: int | None = None
     return {merged.get(pk, pk) for pk in agents}
 
 
-def approvals(benchmark: Benchmark, upto: int | None = None) -> dict[int, int]:
+def approvals(benchmark: Benchmark, upto: int | None) -> dict[int, int]:
     """The data version at which an operator last approved an agent, by its id."""
     rows = _upto(Approval.objects.filter(agent__benchmark=benchmark), upto)
     approved = _latest(rows, "agent_id", benchmark, upto)

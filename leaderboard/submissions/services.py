@@ -2,12 +2,10 @@
 
 What the interface and files deliver differs in how it is parsed and in what is allowed to stand beside it.
 From there on it is the same: `MatchedRows` gives the rows their ids and compares them with what is stored,
-`draft` and `record` store a part of them as a submission, and `append_changes` ends the
-transaction.
+`draft` and `record` store some of them as a submission, and `append_changes` ends the transaction.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import connection
 
-from leaderboard.accounts.models import ApiToken, User
+from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Agent, Benchmark, Task
 from leaderboard.notify import wake
 from leaderboard.submissions.copying import copy_in
@@ -174,7 +172,7 @@ class MatchedRows:
         """
         task_ids = task_ids or dict(benchmark.tasks.values_list("name", "id"))
         setting_ids = ensure_settings(benchmark=benchmark, settings=flat.settings)
-        self.flat = flat
+        self.flat, self.are_new = flat, are_new
         self.agents = {agent.pk: agent for agent in agents.values()}
         self.task_names = {pk: name for name, pk in task_ids.items()}
         self.settings = {pk: facets for facets, pk in setting_ids.items()}
@@ -201,101 +199,70 @@ class MatchedRows:
         return content_sha256(rows, task_names=self.task_names, settings=self.settings)
 
 
-@dataclass(frozen=True)
-class Terms:
-    """What all submissions of one delivery have in common.
-
-    `asked` and `n_trials`: what the agent was asked to run; None: all active tasks, as often as it did.
-    `judged`: implausible, where its agent's line is.
-    `study`: the id of that by which these tasks were chosen for it, in that order.
-    `taken_back_after_board`: what this replaces is its owner's, and a board has shown the agent.
-    """
-
-    as_of: datetime
-    status: Status = Status.ACCEPTED
-    by: User | None = None
-    token: ApiToken | None = None
-    loaded: bool = False
-    reason: str = ""
-    judged: str = ""
-    asked: Sequence[int] | None = None
-    n_trials: int | None = None
-    study: int | None = None
-    embargo_until: datetime | None = None
-    taken_back_after_board: bool = False
+def draft(
+    rows: pa.Table, *, matched: MatchedRows, status: Status = Status.ACCEPTED, **values: Any
+) -> Submission:
+    """The submission of these rows, not stored yet; `values` are its fields that the rows do not tell."""
+    return Submission(
+        agent=matched.agents[rows["agent"][0].as_py()],
+        status=status,
+        content_sha256=matched.sha256(rows),
+        n_outcomes=rows.num_rows,
+        n_invalid=rows.num_rows - pc.sum(rows["valid"]).as_py(),
+        **values,
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class SubmissionPart:
-    rows: pa.Table
-    submitted_at: datetime | None
-    imprecise: bool
-    backdated: bool = False
-    links: Mapping[str, str] = field(default_factory=dict)
-    replaces: Sequence[Submission] = ()
-
-
-def record(submission: Submission, part: SubmissionPart, *, terms: Terms) -> list[StatusChange]:
-    """Store a part as its `draft` submission; what it replaces is superseded once it counts.
+def record(
+    submission: Submission,
+    rows: pa.Table,
+    *,
+    reason: str,
+    judged: str = "",
+    replaces: Sequence[Submission] = (),
+    taken_back_after_board: bool = False,
+) -> list[StatusChange]:
+    """Store a `draft` submission with its rows; what it replaces is superseded once it counts.
 
     The outcomes name tasks and settings without foreign keys, so the ids are checked here, once, and held
-    by a lock until the transaction ends. Returns the changes to append at its end, its own last.
+    by a lock until the transaction ends. `reason` and `judged` are of its first status.
+    `taken_back_after_board`: what it replaces is its owner's, and a board has shown the agent. Returns the
+    changes to append at the end, its own last.
     """
     changes: list[StatusChange] = []
     if submission.status == Status.ACCEPTED:
         changes += change_status(
-            submissions=part.replaces,
+            submissions=replaces,
             status=Status.SUPERSEDED,
-            at=terms.as_of,
-            by=terms.by,
+            at=submission.received_at,
+            by=submission.submitted_by,
             reason=f"by {submission.uuid}",
-            after_board=terms.taken_back_after_board,
+            after_board=taken_back_after_board,
         )
-    _hold(Task, pc.unique(part.rows["task"]).to_pylist())
-    _hold(Setting, pc.unique(part.rows["setting"]).to_pylist())
+    _hold(Task, pc.unique(rows["task"]).to_pylist())
+    _hold(Setting, pc.unique(rows["setting"]).to_pylist())
     submission.save(force_insert=True)
-    copy_in(_keyed(part.rows, submission, ["value", "valid"]), model=Outcome)
-    if details := details_of(part.rows):
+    copy_in(_keyed(rows, submission, ["value", "valid"]), model=Outcome)
+    if details := details_of(rows):
         copy_in(_keyed(details, submission, details.column_names[len(KEY) :]), model=OutcomeDetail)
     stored = StatusChange(
         submission=submission,
         status=submission.status,
         at=submission.received_at,
-        by=terms.by,
-        reason=terms.reason,
-        judged=terms.judged,
+        by=submission.submitted_by,
+        reason=reason,
+        judged=judged,
     )
     return [*changes, stored]
 
 
-def propose_changes(submission: Submission, part: SubmissionPart, *, terms: Terms) -> list[StatusChange]:
-    """Return what `record` would, and store nothing."""
+def propose_changes(
+    submission: Submission, *, replaces: Sequence[Submission], taken_back_after_board: bool
+) -> list[StatusChange]:
+    """Return the changes of `record`, and store nothing."""
     if submission.status != Status.ACCEPTED:
         return []
-    after = terms.taken_back_after_board
-    superseded = [StatusChange(status=Status.SUPERSEDED, after_board=after) for _ in part.replaces]
+    superseded = [
+        StatusChange(status=Status.SUPERSEDED, after_board=taken_back_after_board) for _ in replaces
+    ]
     return [*superseded, StatusChange(status=submission.status)]
-
-
-def draft(part: SubmissionPart, *, matched: MatchedRows, terms: Terms) -> Submission:
-    rows = part.rows
-    return Submission(
-        agent=matched.agents[rows["agent"][0].as_py()],
-        status=terms.status,
-        submitted_by=terms.by,
-        token=terms.token,
-        submitted_at=part.submitted_at,
-        imprecise=part.imprecise,
-        received_at=terms.as_of,
-        backdated=part.backdated,
-        content_sha256=matched.sha256(rows),
-        n_outcomes=rows.num_rows,
-        n_invalid=rows.num_rows - pc.sum(rows["valid"]).as_py(),
-        replaces=part.replaces[0] if part.replaces else None,
-        links=dict(part.links),
-        loaded=terms.loaded,
-        asked=None if terms.asked is None else list(terms.asked),
-        n_trials=terms.n_trials,
-        study_id=terms.study,
-        embargo_until=terms.embargo_until,
-    )

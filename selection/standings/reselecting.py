@@ -11,7 +11,7 @@ chooses, and there is none with hysteresis. Where the rules give no hysteresis t
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import repeat
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -60,8 +60,12 @@ def proposals_of(
     proposals, refused = _ways(record, base, band, carrying)
     ways = {way: one for way, one in proposals.items() if one.k}
     subsets = {IN_USE: base.subset} | {way: one.tasks for way, one in ways.items()}
-    n_all, tell = 1 + len(ways) + 2 * len(subsets), progress or (lambda done, total: None)
-    step = map(tell, range(n_all + 1), repeat(n_all)).__next__
+    n_all, done = 1 + len(ways) + 2 * len(subsets), count()
+
+    def step() -> None:
+        if progress is not None:
+            progress(next(done), n_all)
+
     step()
     figures = expected(_replaced(record, base, carrying), subsets, step)
     before = answer(record, rules, prior)

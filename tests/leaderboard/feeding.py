@@ -18,14 +18,7 @@ from leaderboard.operations.assignments import assign, link_delivery, tasks_aske
 from leaderboard.operations.models import RerunAgent, RerunStatus
 from leaderboard.operations.services import CannotCompute, NothingToRank, recompute
 from leaderboard.submissions.parsing.flat import FlatFile
-from leaderboard.submissions.services import (
-    MatchedRows,
-    SubmissionPart,
-    Terms,
-    append_changes,
-    draft,
-    record,
-)
+from leaderboard.submissions.services import MatchedRows, append_changes, draft, record
 
 NOON = time(12, tzinfo=UTC)
 
@@ -67,12 +60,11 @@ class Fed:
         rows = rows.filter(pc.invert(pc.is_in(rows["task"], pa.array(has_run, pa.int32()))))
         if not rows.num_rows:
             return False
-        part = SubmissionPart(rows=rows, submitted_at=day, imprecise=False)
         asked = tasks_asked_for(assignment, agent, day) if assignment else None
         study = assignment.study_id if assignment else None
-        terms = Terms(as_of=day, loaded=True, reason="fed", asked=asked, study=study)
-        submission = draft(part, matched=self.placed, terms=terms)
-        changes = record(submission, part, terms=terms)
+        of = {"submitted_at": day, "received_at": day, "loaded": True}
+        submission = draft(rows, matched=self.placed, **of, asked=asked, study_id=study)
+        changes = record(submission, rows, reason="fed")
         if assignment:
             n = rows.group_by("task").aggregate([([], "count_all")]).rename_columns(["task", "n"])
             link_delivery(assignment=assignment, submission=submission, outcomes=n, as_of=day)

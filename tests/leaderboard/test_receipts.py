@@ -15,7 +15,7 @@ from leaderboard.errors import Conflict, Forbidden
 from leaderboard.operations import reviewing
 from leaderboard.operations.assignments import assign, names_of
 from leaderboard.operations.corrections import approve, confirm, unload, unload_latest, withdraw
-from leaderboard.operations.delivered import follow
+from leaderboard.operations.delivered import Followed
 from leaderboard.operations.queries import CountsNoMore
 from leaderboard.operations.reviewing import accept
 from leaderboard.operations.services import recompute
@@ -328,7 +328,7 @@ class TestConditions:
         assert said.startswith("tasks have from 1 to 2 trials: on each only one trial counts, as many as ")
         assert "(t10, t11, t12" in said
         assert set(places_of(toy).values()) == {1}
-        assert follow(stored(receipt), token=None, as_of=AS_OF).lacking == [said]
+        assert Followed(stored(receipt), token=None, as_of=AS_OF).lacking == [said]
 
     def test_a_later_run_at_another_temperature_is_bounded_with_the_first(self, ada, toy):
         first_board(toy)

@@ -28,9 +28,9 @@ from leaderboard.operations.models import (
     Reselection,
 )
 from leaderboard.operations.reselections import (
+    Comparison,
     NothingWouldChange,
     approve,
-    comparison_of,
     open_proposal,
     propose,
     reject,
@@ -176,13 +176,13 @@ def test_what_enters_and_leaves_is_known_by_hand(drifted):
 def test_who_ran_the_subset_alone_has_a_delta(drifted):
     load_text(csv_text({"new": only(HALF, S_FIRST)}))
     found = proposed(drifted)
-    plain, other = comparison_of(found).variants
+    plain, other = Comparison(found).variants
     assert plain.deltas == [{"agent": "new", "tasks": ["t09", "t11"]}]
     assert other.deltas == plain.deltas
     names = set(drifted.agents.values_list("name", flat=True))
     assert not [name for name in names if f'"{name}"' in json.dumps(found.content)]
     drifted.agents.filter(name="new").update(name="renamed")
-    assert comparison_of(found).variants[0].deltas[0]["agent"] == "renamed"
+    assert Comparison(found).variants[0].deltas[0]["agent"] == "renamed"
 
 
 def test_the_cost_of_a_run_on_each(db):
@@ -193,7 +193,7 @@ def test_the_cost_of_a_run_on_each(db):
     load_text(priced(csv_text(passing(FIRST))))
     recomputed()
     load_text(priced(csv_text(passing(toys.LATER, seed=1, prefix="b"))))
-    found = comparison_of(proposed(Benchmark.objects.get()))
+    found = Comparison(proposed(Benchmark.objects.get()))
     runs = [found.in_use["cost"], *(variant.cost for variant in found.variants)]
     assert [run["subset_run"]["median"] for run in runs] == [4.5, 4.5, 5.0]
 
@@ -207,7 +207,7 @@ def test_progress_is_told_to_its_end(drifted):
 def test_the_board_told_of_is_the_board_that_follows(drifted):
     load_text(csv_text({"new": only(HALF, S_FIRST)}))
     found = proposed(drifted)
-    told = comparison_of(found).variants[0]
+    told = Comparison(found).variants[0]
     approved(found)
     after = standings_of(recomputed())
     assert told.target == after.target
@@ -449,7 +449,7 @@ def test_a_retired_task_outdates_the_proposal(drifted):
     Benchmark.objects.update(data_version=3)
     with refused(Conflict, "outdated", match="retired since: t09"):
         approved(found)
-    assert comparison_of(found).obstacle == "retired since: t09"
+    assert Comparison(found).obstacle == "retired since: t09"
 
 
 def test_a_changed_policy_outdates_the_proposal(drifted):
@@ -462,7 +462,7 @@ def test_a_changed_policy_outdates_the_proposal(drifted):
 def test_more_outcomes_do_not_outdate_it(drifted):
     found = waiting(drifted)
     load_text(csv_text({"new": "1" * 20}))
-    assert comparison_of(Reselection.objects.get()).n_versions_since == 1
+    assert Comparison(Reselection.objects.get()).n_versions_since == 1
     assert tasks_of(approved(found)) == S_PLAIN
 
 

@@ -105,7 +105,7 @@ def upload(data: bytes) -> object:
 
 def delivered(data: bytes) -> object:
     body = read_body(parse_json(data), benchmark="toy", tasks=TASKS, as_of=AS_OF)
-    return body.sha256(), linked(body.envelope.links)
+    return body.sha256(), linked(body.links)
 
 
 def linked(links: dict[str, str]) -> None:

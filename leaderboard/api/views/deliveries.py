@@ -31,7 +31,7 @@ from leaderboard.errors import Busy, Exhausted, Forbidden, Refusal
 from leaderboard.operations import quotas
 from leaderboard.operations.assignments import assign
 from leaderboard.operations.corrections import withdraw
-from leaderboard.operations.delivered import follow, followed_by, submissions_of
+from leaderboard.operations.delivered import Followed, followed_by, submissions_of
 from leaderboard.operations.intake import Receipt, submit, submit_file
 from leaderboard.operations.models import Assignment, AssignmentStatus, Mode
 from leaderboard.operations.queries import NoSuchSubmission
@@ -220,7 +220,7 @@ class SubmissionOne(SubmissionEndpoint):
     one = serializers.SubmissionOneSerializer
 
     def get(self, request: Request, uuid: UUID) -> Response:
-        followed = follow(self.submission(uuid), token=self.token, as_of=timezone.now())
+        followed = Followed(self.submission(uuid), token=self.token, as_of=timezone.now())
         submission, assignment = followed.submission, followed.assignment
         board, entry = followed.board, followed.entry
         answers: dict[str, Any] | None = None

@@ -12,7 +12,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,7 @@ def write(folder: Path, outcomes: OutcomeRows, *, lines: Mapping[str, Line], as_
         for row in batch.to_pylist():
             name = row["agent"]
             if name not in agents:
-                agents[name] = _Agent.of(row, about, lines.get(name))
+                agents[name] = _Agent(row, about, lines.get(name))
             agent = agents[name]
             if row["outcome"] is None:
                 agent.n_left_out += 1
@@ -59,41 +58,23 @@ def write(folder: Path, outcomes: OutcomeRows, *, lines: Mapping[str, Line], as_
         agent.path(folder, ".json").write_text(f"{text}\n", encoding="utf-8")
 
 
-@dataclass
 class _Agent:
     """One agent's two files; the hash and the number of the lines written so far."""
 
-    name: str
-    scaffold: str
-    model: str
-    model_id: str
-    version: str
-    place: str
-    uuid: UUID
-    results: Mapping[str, Any]
-    digest: Any = field(default_factory=hashlib.sha256)
-    n_lines: int = 0
-    n_left_out: int = 0
-
-    @classmethod
-    def of(cls, row: Row, about: Benchmark, line: Line | None) -> "_Agent":
-        model = row["model"]
-        model_id = model if "/" in model.strip("/") else f"{UNKNOWN}/{model}"
-        developer, _, rest = model_id.partition("/")
+    def __init__(self, row: Row, about: Benchmark, line: Line | None) -> None:
+        self.name, self.scaffold, self.model = row["agent"], row["scaffold"], row["model"]
+        self.version = row.get("version") or ""
+        self.model_id = self.model if "/" in self.model.strip("/") else f"{UNKNOWN}/{self.model}"
+        developer, _, rest = self.model_id.partition("/")
         # Nothing in a name leads elsewhere
         names = (UNSAFE.sub("_", text).strip("._") or UNKNOWN for text in (about.slug, developer, rest))
-        place = "/".join(["data", *names])
-        content = json.dumps([about.slug, about.data_version, row["agent"]]).encode()
-        return cls(
-            name=row["agent"],
-            scaffold=row["scaffold"],
-            model=model,
-            model_id=model_id,
-            version=row.get("version") or "",
-            place=place,
-            uuid=UUID(bytes=hashlib.sha256(content).digest()[:16], version=4),
-            results={target: at for target, at in (line or NO_LINE)["at"].items() if at["score"] is not None},
-        )
+        self.place = "/".join(["data", *names])
+        content = json.dumps([about.slug, about.data_version, self.name]).encode()
+        self.uuid = UUID(bytes=hashlib.sha256(content).digest()[:16], version=4)
+        at_targets = (line or NO_LINE)["at"].items()
+        self.results: Mapping[str, Any] = {target: at for target, at in at_targets if at["score"] is not None}
+        self.digest = hashlib.sha256()
+        self.n_lines = self.n_left_out = 0
 
     def path(self, folder: Path, end: str) -> Path:
         return folder / self.place / f"{self.uuid}{end}"

@@ -1,14 +1,13 @@
 """What stands around the rows of a submission, whether they come in a JSON body or in a file."""
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from heapq import nsmallest
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from analytics.flat_file import Fault, excerpt, name_rule, text_of
+from analytics.flat_file import Fault, FlatFile, excerpt, name_rule, text_of
 from leaderboard.submissions.queries import LOG_LINKS
 
 COLUMN = {"name": "agent", "scaffold": "scaffold", "model": "model"}  # of the flat file
@@ -22,26 +21,28 @@ N_STRANGE = 100  # unknown fields that are named of one object: a body has room 
 NOTHING = (None, "")
 
 
-@dataclass(frozen=True)
-class Envelope:
-    version: str
-    organisation: str
-    replaces: UUID | None
-    assignment: UUID | None
-    links: dict[str, str]
-    embargo_until: datetime | None
+class Body:
+    """A delivery without faults, from a JSON body or a file: the `fields` of its envelope, and its rows.
 
+    `sha256` is computed when asked for, from what was said: spacing, order of fields, boundaries of parts
+    and compression make no other body. `notes` tell how the file was read.
+    """
 
-def envelope_of(fields: Mapping[str, Any]) -> Envelope:
-    agent, embargo = fields.get("agent") or {}, fields.get("embargo_until")
-    return Envelope(
-        version=agent.get("version") or "",
-        organisation=agent.get("organisation") or "",
-        replaces=UUID(fields["replaces"]) if fields.get("replaces") else None,
-        assignment=UUID(fields["assignment"]) if fields.get("assignment") else None,
-        links=dict(fields.get("links") or {}),
-        embargo_until=None if embargo in NOTHING else moment(embargo),
-    )
+    def __init__(
+        self,
+        fields: Mapping[str, Any],
+        flat: FlatFile,
+        sha256: Callable[[], bytes],
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.flat, self.sha256, self.notes = flat, sha256, notes
+        agent, embargo = fields.get("agent") or {}, fields.get("embargo_until")
+        self.version: str = agent.get("version") or ""
+        self.organisation: str = agent.get("organisation") or ""
+        self.replaces = UUID(fields["replaces"]) if fields.get("replaces") else None
+        self.assignment = UUID(fields["assignment"]) if fields.get("assignment") else None
+        self.links: dict[str, str] = dict(fields.get("links") or {})
+        self.embargo_until = None if embargo in NOTHING else moment(embargo)
 
 
 def columns_of(fields: Mapping[str, Any]) -> dict[str, object]:
@@ -53,7 +54,9 @@ def columns_of(fields: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def faults_of(fields: Mapping[str, Any], *, as_of: datetime, required: Collection[str] = ()) -> list[Fault]:
+def envelope_faults(
+    fields: Mapping[str, Any], *, as_of: datetime, required: Collection[str] = ()
+) -> list[Fault]:
     """Every fault of the envelope; `required` are fields that must be there, all of an agent's among them.
 
     Whether `run` and `submitted_at` are good is checked with the rows.

@@ -7,7 +7,7 @@ nowhere a path.
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -40,11 +40,10 @@ from leaderboard.submissions.parsing.envelope import (
     AGENT_OPTIONAL,
     COLUMN,
     NOTHING,
-    Envelope,
+    Body,
     columns_of,
-    envelope_of,
+    envelope_faults,
     fault,
-    faults_of,
 )
 
 REQUIRED = ("agent", "outcomes")
@@ -73,20 +72,6 @@ class KnownTasks:
         return self._explained.get(name, NO_SUCH_TASK)
 
 
-@dataclass(frozen=True)
-class Body:
-    """A delivery without faults, from a JSON body or a file.
-
-    `sha256` is computed when asked for, from what was said: spacing, order of fields, boundaries of parts
-    and compression make no other body. `notes` tell how the file was read.
-    """
-
-    sha256: Callable[[], bytes]
-    flat: FlatFile
-    envelope: Envelope
-    notes: tuple[str, ...] = ()
-
-
 def read_body(body: object, *, benchmark: str, tasks: Iterable[str], as_of: datetime) -> Body:
     """Check the whole body and return it, or raise Faulty with every fault at once.
 
@@ -97,7 +82,7 @@ def read_body(body: object, *, benchmark: str, tasks: Iterable[str], as_of: date
         raise Faulty(
             "The body has faults; nothing was stored.", faults=(fault("body", body, "is a JSON object"),)
         )
-    envelope = faults_of(body, as_of=as_of, required=REQUIRED)
+    envelope = envelope_faults(body, as_of=as_of, required=REQUIRED)
     flat, row_faults, n_faults = _rows(body, benchmark=benchmark, tasks=tasks, as_of=as_of)
     if envelope or flat is None:
         raise together(envelope, row_faults, n_faults)
@@ -109,7 +94,7 @@ def read_body(body: object, *, benchmark: str, tasks: Iterable[str], as_of: date
             digest.update(json.dumps(part, sort_keys=True).encode() + b"\n")
         return digest.digest()
 
-    return Body(sha256=sha256, flat=flat, envelope=envelope_of(body))
+    return Body(body, flat, sha256)
 
 
 def together(envelope: list[Fault], rows: Iterable[Fault], n_of_rows: int) -> Faulty:
@@ -196,7 +181,7 @@ def read_upload(
     `tasks` are the names of the benchmark's tasks.
     """
     name = _name(upload, form)
-    faults = faults_of(fields, as_of=as_of)
+    faults = envelope_faults(fields, as_of=as_of)
     known = KnownTasks(tasks)
     faulty = {
         column
@@ -223,18 +208,7 @@ def read_upload(
             raise together(faults, (), 0)
         else:
             options = _options(fields, form)
-            with _with_path(upload) as path:  # as bounded as a JSON body
-                imported = importers.read(
-                    path,
-                    name=name,
-                    called=upload.name,
-                    options=options,
-                    benchmark=benchmark.slug,
-                    tasks=tasks,
-                    as_of=as_of,
-                    limits=SUBMISSION,
-                )
-            flat, notes = imported.flat, (f"read as {imported.format}", *imported.notes)
+            flat, notes = _imported(upload, name, options, benchmark=benchmark.slug, tasks=tasks, as_of=as_of)
     except FlatFileError as error:
         faults_once = list(_once(error.faults))
         raise together(faults, faults_once, error.n_faults - len(error.faults) + len(faults_once)) from None
@@ -250,7 +224,18 @@ def read_upload(
         now = np.datetime64(as_of.astimezone(UTC).replace(tzinfo=None), "s")
         known_day = np.zeros(flat.n_rows, np.bool_)
         flat = replace(flat, submitted_at=np.full(flat.n_rows, now), imprecise=known_day)
-    return Body(sha256=sha256, flat=flat, envelope=envelope_of(fields), notes=notes)
+    return Body(fields, flat, sha256, notes)
+
+
+def _imported(
+    upload: UploadedPart, name: str, options: _InEnvelope, **known: Any
+) -> tuple[FlatFile, tuple[str, ...]]:
+    """A file of another project's format, as bounded as a JSON body, and how it was read."""
+    with _with_path(upload) as path:
+        imported = importers.read(
+            path, name=name, called=upload.name, options=options, limits=SUBMISSION, **known
+        )
+    return imported.flat, (f"read as {imported.format}", *imported.notes)
 
 
 def _name(upload: UploadedPart, form: Form) -> str:

@@ -58,7 +58,7 @@ def read_file(path: Path, *, as_of: datetime) -> FlatFile:
     return read_outcomes(path, as_of=as_of)[0]
 
 
-def faults_of(
+def check_records(
     records: Sequence[Mapping[str, object]], *, benchmark: str, as_of: datetime, limits: Limits = FILE
 ) -> FlatFile | FlatFileError:
     """Check records that another format's reader made; what is wrong with them is given back."""

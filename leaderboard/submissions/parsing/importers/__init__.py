@@ -72,7 +72,7 @@ N_NAMED = 3  # of files that are not read
 
 def sniff(path: Path, *, called: str | None = None) -> str | None:
     """Tell the format of a file, or of the first file of a folder that has one; None where none is seen."""
-    source = Source.of(path, called=called)
+    source = Source(path, called=called)
     return _chosen(source, _seen(source))
 
 
@@ -122,7 +122,7 @@ def looked_into(
     """
     if name not in (None, *FORMATS):
         raise _refused(f"There is no format {name!r}; known are {', '.join(FORMATS)}.", "format", name)
-    source = Source.of(path, called=called, in_full=in_full, progress=progress)
+    source = Source(path, called=called, in_full=in_full, progress=progress)
     source.format = _format_of(source, name) if source.is_folder or path.is_file() else name or FLAT
     return source  # a pipe is read once
 

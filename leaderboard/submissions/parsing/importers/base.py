@@ -38,54 +38,38 @@ GZIP = b"\x1f\x8b"
 Progress = Callable[[int, int | None], None]
 
 
-@dataclass
 class Source:
-    """`called` is the name of the root in refusals; `n_read` counts bytes over all files.
+    """A file, or the regular files of a folder in order of their paths, and what was read of them.
 
-    `in_full`: files are shown by their whole paths. `others` are files of a folder that have another format,
-    the first that were looked into.
+    `called` is the name of the root in refusals; `n_read` counts bytes over all files. `others` are files of
+    a folder that have another format, the first that were looked into.
     """
 
-    root: Path
-    called: str
-    is_folder: bool
-    paths: list[Path]
-    n_links: int = 0
-    siblings: bool = True
-    in_full: bool = False
-    format: str = ""
-    others: dict[str, list[Path]] = field(default_factory=dict)
-    limits: Limits = FILE
-    progress: Progress | None = None
-    n_read: int = field(default=0, init=False)
-
-    def __post_init__(self) -> None:
-        self.known = frozenset(self.paths)
-
-    @classmethod
-    def of(
-        cls, path: Path, *, called: str | None, in_full: bool = False, progress: Progress | None = None
-    ) -> "Source":
+    def __init__(
+        self, path: Path, *, called: str | None, in_full: bool = False, progress: Progress | None = None
+    ) -> None:
         """`called` names what was sent under another name; no file beside it belongs to it then.
 
-        `progress` counts the files of a folder.
+        `in_full`: files are shown by their whole paths. `progress` counts the files of a folder.
         """
-        name = on_one_line(called or (str(path) if in_full else path.name or str(path)))
-        if not path.is_dir():
-            return cls(path, name, False, [path], siblings=called is None, in_full=in_full)
-        # Regular files under a folder, in order of their paths, and the number of symbolic links
-        paths, n_links = list[Path](), 0
-        for n, entry in enumerate(_entries(path, name), start=1):
+        self.root, self.in_full, self.siblings = path, in_full, called is None
+        self.called = on_one_line(called or (str(path) if in_full else path.name or str(path)))
+        self.format, self.others = "", dict[str, list[Path]]()
+        self.limits: Limits = FILE
+        self.progress: Progress | None = None
+        self.n_read = self.n_links = 0
+        self.is_folder = path.is_dir()
+        self.paths = list[Path]() if self.is_folder else [path]
+        for n, entry in enumerate(_entries(path, self.called) if self.is_folder else (), start=1):
             if n > MAX_ENTRIES:
-                raise faulty_file(
-                    name, (Fault(None, None, None, f"there are more than {MAX_ENTRIES:,} files"),)
-                )
+                too_many = Fault(None, None, None, f"there are more than {MAX_ENTRIES:,} files")
+                raise faulty_file(self.called, (too_many,))
             if entry.is_file(follow_symlinks=False):
-                paths.append(Path(entry.path))
-            n_links += entry.is_symlink()
+                self.paths.append(Path(entry.path))
+            self.n_links += entry.is_symlink()
             if progress is not None:
                 progress(n, None)
-        return cls(path, name, True, paths, n_links, in_full=in_full)
+        self.known = frozenset(self.paths)
 
     def named(self, *patterns: str) -> list[Path]:
         """The files of a folder whose names match, in order of their paths; or the one file."""

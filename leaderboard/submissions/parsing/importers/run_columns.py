@@ -15,8 +15,8 @@ from leaderboard.submissions.parsing.flat import (
     Fault,
     FlatFile,
     Limits,
+    check_records,
     excerpt,
-    faults_of,
     faulty_file,
     name_rule,
     printable,
@@ -121,7 +121,7 @@ def checked(
     for (carried, mine), of_run in runs:
         # One row tells what is wrong in all rows of a run, so that its faults are named once
         probe = {"submitted_at": None, **of_run, "task": "-", "trial": 1, "outcome": 1}
-        found = faults_of([probe], benchmark=benchmark, as_of=as_of)
+        found = check_records([probe], benchmark=benchmark, as_of=as_of)
         if not isinstance(found, FlatFile):
             for fault in found.faults:
                 log.add(carried.file, fault.field or "", fault.rule, value=fault.value)
@@ -135,14 +135,14 @@ def checked(
     if not records:
         log.add("", "", "there is no outcome in it")
         raise faulty_file(called, log.faults, log.n)
-    faults = faults_of(records, benchmark=benchmark, as_of=as_of, limits=limits)
-    if not isinstance(faults, FlatFile):
-        for fault in faults.faults:
+    flat = check_records(records, benchmark=benchmark, as_of=as_of, limits=limits)
+    if not isinstance(flat, FlatFile):
+        for fault in flat.faults:
             _tell(fault, trials, log, fields)
-        log.n += faults.n_faults - len(faults.faults)
-    if log.n or not isinstance(faults, FlatFile):
+        log.n += flat.n_faults - len(flat.faults)
+    if log.n or not isinstance(flat, FlatFile):
         raise faulty_file(called, log.faults, log.n)
-    return faults
+    return flat
 
 
 def _tell(fault: Fault, trials: list[Trial], log: IssueLog, fields: dict[str, str]) -> None:

@@ -7,7 +7,8 @@ from django.utils import timezone
 from leaderboard.catalog.models import Role
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.acting import AT_COMMAND_LINE
-from leaderboard.operations.people import LOCAL, VALID_FOR, invite, link_of
+from leaderboard.operations.events import LOCAL
+from leaderboard.operations.people import VALID_FOR, invite, link_of
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.management.commands.serve import served_at
 

@@ -14,7 +14,7 @@ from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Assigning, Task
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.errors import Faulty, Refusal
-from leaderboard.operations.file_metadata import file_metadata_of
+from leaderboard.operations.file_metadata import FileMetadata
 from leaderboard.operations.loading import LoadReport, load
 from leaderboard.operations.previews import is_partial, loader_of, offer_text, warnings
 from leaderboard.studies.answers import words
@@ -234,7 +234,7 @@ def notes(*files: FlatFile) -> str:
     lines = []
     for flat in files:
         lines += [f"\nThe column {alias} was read as {column}." for alias, column in flat.aliases.items()]
-        metadata = file_metadata_of(flat)
+        metadata = FileMetadata(flat)
         if metadata.taken:
             lines.append(f"\nTaken for the agent or the submission: {', '.join(metadata.taken)}.")
         if labels := [name for name in metadata.flat.metadata if name in metadata.flat.labels]:

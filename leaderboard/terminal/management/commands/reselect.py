@@ -15,7 +15,6 @@ from leaderboard.operations.reselections import (
     NothingWouldChange,
     Variant,
     approve,
-    comparison_of,
     open_proposal,
     propose,
 )
@@ -69,7 +68,7 @@ class Command(BenchmarkCommand):
         elif propose is not None:
             text = _propose(benchmark, propose.strip())
         elif waiting := open_proposal(benchmark):
-            text = comparison_text(comparison_of(waiting))
+            text = comparison_text(Comparison(waiting))
         else:
             text = (
                 f"No reselection of {benchmark} is proposed.\n"
@@ -86,7 +85,7 @@ def _propose(benchmark: Benchmark, reason: str) -> str:
             )
     except NothingWouldChange as answer:
         return str(answer)
-    return comparison_text(comparison_of(made))
+    return comparison_text(Comparison(made))
 
 
 def _approve(benchmark: Benchmark, number: int, variant: str | None, reason: str) -> str:

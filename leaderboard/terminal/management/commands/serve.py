@@ -14,7 +14,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from leaderboard import postgres
-from leaderboard.operations.people import LOCAL
+from leaderboard.operations.events import LOCAL
 from leaderboard.operations.scheduler.children import environment, program
 from leaderboard.operations.scheduler.leadership import pause
 from leaderboard.terminal.command import USAGE, ServiceCommand
