@@ -40,7 +40,7 @@ from leaderboard.pages.caching import cached_page
 from leaderboard.pages.replay_summary import replay_summary
 from leaderboard.plots.marks import Chart
 from leaderboard.plots.pareto import Point, cost_axis, day_axis, pareto
-from leaderboard.studies.answers import Standings, printed, table, words
+from leaderboard.studies.answers import Standings, TargetLine, printed, table, words
 
 N_ROWS = 100  # before one asks for all
 SWITCH = {"full": "all {n} tasks", "subset": "the {n} ranking tasks", "domain": "tasks like these"}
@@ -227,17 +227,13 @@ def _bar(page: dict[str, Any], shown: Sequence[BoardLine], costs: Any) -> dict[s
     )
     markdown = board_query.query_string(parameters | of_board).removesuffix("?")
     leader_address = address(vs="")
-    choices = []  # `why` nothing is said about a target, in place of its address
-    for target in words.TARGETS:
-        result = page["standings"].targets[target]
-        text = ONE_TASK[target] if result.n_tasks == 1 else SWITCH[target].format(n=f"{result.n_tasks:,}")
-        label = words.sentence(text)[:-1] if result.n_ranked or result.n_tasks else "The subset"
-        why = "" if result.n_ranked else f"{words.clause(result.reason)}."
-        choices.append((label, target == page["target"], address(target=target), why))
     return {
         "filters": filters,
         "is_default": is_default,
-        "choices": choices,
+        "choices": [
+            _target_choice(page["standings"].targets[target], target) | {"address": address(target=target)}
+            for target in words.TARGETS
+        ],
         "hidden_fields": [(n, text) for n, text in parameters.items() if text and n not in filters],
         "scaffolds": board_query.offered(lines, "scaffold"),
         "models": board_query.offered(lines, "model"),
@@ -253,6 +249,17 @@ def _bar(page: dict[str, Any], shown: Sequence[BoardLine], costs: Any) -> dict[s
         "address_of_drawing": reverse("pages:plot", args=[slug, "cost"]) + drawing,
         "address_of_markdown": reverse("pages:board_markdown", args=[slug]) + markdown,
         "versus": f"{leader_address}{'' if leader_address == '?' else '&'}vs=",  # but for the number
+    }
+
+
+def _target_choice(target_line: TargetLine, target: str) -> dict[str, str]:
+    """What a target is called, and why nothing is said about it where nothing is."""
+    n = target_line.n_tasks
+    text = ONE_TASK[target] if n == 1 else SWITCH[target].format(n=f"{n:,}")
+    return {
+        "target": target,
+        "label": words.sentence(text)[:-1] if target_line.n_ranked or n else "The subset",
+        "why": "" if target_line.n_ranked else f"{words.clause(target_line.reason)}.",
     }
 
 
@@ -283,8 +290,8 @@ def score_chart(page: dict[str, Any]) -> Chart | None:
     if len(ranked) < 2:
         return None
     costs = words.whole_costs(standings)
-    heading = {line.entry.agent for line in ranked if words.heads(standings, line.entry)}
-    of = "agents" if len(heading) == len(ranked) else words.heading(standings)
+    headliners = {line.entry.agent for line in ranked if words.heads(standings, line.entry)}
+    of = "agents" if len(headliners) == len(ranked) else words.heading(standings)
     if drawn := [(line, costs[line.entry.agent]) for line in ranked if line.entry.agent in costs]:
         lede = "A run is one trial of each task. "
         lede += f"The line joins {of} that no other beats at their price or less."
@@ -293,7 +300,7 @@ def score_chart(page: dict[str, Any]) -> Chart | None:
             lede += (
                 f" {words.counted(n, 'agent')} without a plausible cost of all {its} trials {are} not drawn."
             )
-        return _drawn(page, drawn, heading, "Cost", "Cost against score", lede)
+        return _drawn(page, drawn, headliners, "Cost", "Cost against score", lede)
     # The first day of a month or a year that is stated alone.
     days = [(line, f"{line.entry.submitted_at[:10]}-01-01") for line in ranked if line.entry.submitted_at]
     if not days:
@@ -308,13 +315,13 @@ def score_chart(page: dict[str, Any]) -> Chart | None:
         why = "Cost is hidden by the operator's policy."
     drawn = [(line, float(date.fromisoformat(day[:10]).toordinal())) for line, day in days]
     lede = f"{why} The line joins {of} that none before them beats."
-    return _drawn(page, drawn, heading, "Date", "Score through time", lede)
+    return _drawn(page, drawn, headliners, "Date", "Score through time", lede)
 
 
 def _drawn(
     page: dict[str, Any],
     drawn: Sequence[tuple[BoardLine, float]],
-    heading: Collection[str],
+    headliners: Collection[str],
     took: str,
     title: str,
     lede: str,
@@ -338,7 +345,7 @@ def _drawn(
                 standing=line.standing,
                 address=f"{page['agents']}{line.pk}",
                 more=gone,
-                heads=entry.agent in heading,
+                in_headlines=entry.agent in headliners,
             )
         )
         name = f"{entry.agent} (withdrawn since)" if gone else entry.agent

@@ -17,6 +17,7 @@ from selection.schema.board import Line as Line
 from selection.schema.board import Phase as Phase
 from selection.schema.board import Standings as Standings
 from selection.schema.board import SubsetLine as SubsetLine
+from selection.schema.board import TargetLine as TargetLine
 from selection.schema.board import Verdict as Verdict
 from selection.schema.board import descriptions as descriptions
 from selection.staged.text import line_of as line_of
