@@ -66,7 +66,9 @@ def front(points: Iterable[Point]) -> list[Point]:
     Of those that headlines are made from.
     """
     best: list[Point] = []
-    for point in sorted((one for one in points if one.in_headlines), key=lambda point: (point.took, -point.score)):
+    for point in sorted(
+        (one for one in points if one.in_headlines), key=lambda point: (point.took, -point.score)
+    ):
         if not best or point.score > best[-1].score:
             best.append(point)
     return best
