@@ -125,7 +125,7 @@ def cost_cell(page: Page, line: BoardLine) -> SafeString | str:
     text = line.cells.get("Cost", table.NOTHING)
     if text == table.NOTHING:
         return HIDDEN if line.entry.cost_basis == words.HIDDEN else NOT_STATED
-    return NOT_BELIEVED if text == words.UNBELIEVED else text
+    return NOT_BELIEVED if text == words.UNBELIEVED else cell(line, "Cost")
 
 
 def believed_cost(line: BoardLine) -> float | None:
@@ -145,6 +145,11 @@ def icc_cell(page: Page, line: BoardLine) -> SafeString:
     around = f"{result['lower']:.2f}–{result['upper']:.2f}" if result["lower"] is not None else ""
     tasks = words.counted(result["n_tasks"], "task") if result.get("n_tasks") else ""
     return format_html('{} <span class="error">{} {}</span>', line.cells["ICC"], around, tasks)
+
+
+def point_icc(line: BoardLine) -> float | None:
+    value: float | None = line.entry.icc["icc"]
+    return value
 
 
 def submissions_cell(page: Page, line: BoardLine) -> str:
@@ -201,7 +206,9 @@ def score_at(target: str) -> Callable[[BoardLine], float | None]:
 
 COLUMNS = (
     Column(
-        *("score", "{score}", "{tasks}"),
+        "score",
+        "{score}",
+        "{tasks}",
         order=lambda line: line.target_result.score,
         cell=lambda page, line: cell(line, page["score_head"]),
     ),
@@ -212,11 +219,7 @@ COLUMNS = (
     Column("subset", "On {n_subset}", "%", "Subset %", score_at("subset"), is_optional=True),
     Column("cost", "Cost", "a run", "Cost", believed_cost, cost_cell, is_optional=True),
     Column("trials", "Trials", "a task", "", lambda line: line.entry.n_trials, trials_cell),
-    Column(
-        *("icc", "ICC", "95%, tasks", "ICC", lambda line: line.entry.icc["icc"], icc_cell),
-        is_optional=True,
-        is_wide=True,
-    ),
+    Column("icc", "ICC", "95%, tasks", "ICC", point_icc, icc_cell, is_optional=True, is_wide=True),
     Column("ties", "Ties", "", "Ties", lambda line: line.n_tied, is_wide=True),
     Column("tasks", "Tasks", "", "Tasks", lambda line: line.entry.n_tasks, is_wide=True),
     Column("submissions", "Submissions", cell=submissions_cell, is_wide=True),

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django import template
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import escape, format_html
+from django.utils.html import conditional_escape, escape, format_html
 from django.utils.safestring import SafeString
 
 from leaderboard.catalog.models import Benchmark
@@ -157,8 +157,11 @@ def instant(moment: datetime) -> SafeString:
 
 
 @register.simple_tag
-def cell_of(column: "Column", page: Mapping[str, Any], line: "BoardLine") -> str:
-    return column.html(page, line)
+def cells(page: Mapping[str, Any], line: "BoardLine") -> SafeString:
+    """Those of the columns that the page shows."""
+    columns: Sequence[Column] = page["columns"]
+    shown = ((one.css, conditional_escape(one.html(page, line))) for one in columns)
+    return SafeString("".join(f'<td class="{css}">{html}</td>' for css, html in shown))
 
 
 @register.inclusion_tag("pages/heading.html")
