@@ -107,11 +107,11 @@ class ActionCommand(BenchmarkCommand):
 class StudyCommand(BenchmarkCommand):
     """A command that makes a study, unless the present data have one."""
 
-    called: str
+    noun: str  # what such a study is called
 
-    def tell(self, study: Study, *, is_new: bool, text: str, moves_board: bool = False) -> None:
+    def report(self, study: Study, *, is_new: bool, text: str, moves_board: bool = False) -> None:
         if not is_new:
-            self.stdout.write(f"The data have not changed since this {self.called}.\n")
+            self.stdout.write(f"The data have not changed since this {self.noun}.\n")
         self.stdout.write(text)
         if is_new and moves_board:
             self.stdout.write(

@@ -9,9 +9,9 @@ from leaderboard.terminal.printing import drift_text
 
 
 class Command(StudyCommand):
-    called = "check"
+    noun = "check"
     help = "Evaluate the drift monitors on the present outcomes, store what they say and print it."
 
     def handle(self, *, benchmark: Benchmark, **_: Any) -> None:
         check, is_new = check_drift(benchmark=benchmark, as_of=timezone.now())
-        self.tell(check, is_new=is_new, text=drift_text(check))
+        self.report(check, is_new=is_new, text=drift_text(check))

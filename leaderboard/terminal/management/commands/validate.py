@@ -12,7 +12,7 @@ from leaderboard.terminal.printing import validation_text
 
 
 class Command(StudyCommand):
-    called = "validation"
+    noun = "validation"
     help = (
         "Validate the selection of tasks by nested protocols on the present outcomes, and store the figures."
     )
@@ -27,4 +27,4 @@ class Command(StudyCommand):
                 benchmark=benchmark, as_of=timezone.now(), n_jobs=jobs, progress=progress
             )
         is_available = any(one["available"] for one in study.result["protocols"].values())
-        self.tell(study, is_new=is_new, text=validation_text(study), moves_board=is_available)
+        self.report(study, is_new=is_new, text=validation_text(study), moves_board=is_available)

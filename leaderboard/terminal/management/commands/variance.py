@@ -9,9 +9,9 @@ from leaderboard.terminal.printing import variance_text
 
 
 class Command(StudyCommand):
-    called = "study"
+    noun = "study"
     help = "Estimate variance components from settings and repeated trials by REML, and store the study."
 
     def handle(self, *, benchmark: Benchmark, **_: Any) -> None:
         study, is_new = measure_variance(benchmark=benchmark, as_of=timezone.now())
-        self.tell(study, is_new=is_new, text=variance_text(study), moves_board=study.result["available"])
+        self.report(study, is_new=is_new, text=variance_text(study), moves_board=study.result["available"])
