@@ -167,7 +167,7 @@ def date_cell(page: Page, line: BoardLine) -> SafeString | str:
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of the table, right of rank, ranks and agent.
 
     name: of its class in CSS, and of its order in an address.
@@ -205,27 +205,27 @@ def score_at(target: str) -> Callable[[BoardLine], float | None]:
 
 
 COLUMNS = (
-    Column(
+    TableColumn(
         "score",
         "{score}",
         "{tasks}",
         order=lambda line: line.target_result.score,
         cell=lambda page, line: cell(line, page["score_head"]),
     ),
-    Column("interval", "95%", "interval", "95%"),
-    Column("se", "± SE", cell=error_cell, is_wide=True),
-    Column("naive", "naive", "", "naive", is_optional=True, is_wide=True),
-    Column("full", "All {n_full}", "%", "All %", score_at("full"), is_optional=True),
-    Column("subset", "On {n_subset}", "%", "Subset %", score_at("subset"), is_optional=True),
-    Column("cost", "Cost", "a run", "Cost", believed_cost, cost_cell, is_optional=True),
-    Column("trials", "Trials", "a task", "", lambda line: line.entry.n_trials, trials_cell),
-    Column("icc", "ICC", "95%, tasks", "ICC", point_icc, icc_cell, is_optional=True, is_wide=True),
-    Column("ties", "Ties", "", "Ties", lambda line: line.n_tied, is_wide=True),
-    Column("tasks", "Tasks", "", "Tasks", lambda line: line.entry.n_tasks, is_wide=True),
-    Column("submissions", "Submissions", cell=submissions_cell, is_wide=True),
-    Column("organisation", "Organisation", cell=organisation_cell, is_wide=True, is_text=True),
-    Column("marks", "Marks", cell=marks, is_wide=True, is_text=True),
-    Column("date", "Date", order=lambda line: line.entry.submitted_at, cell=date_cell),
+    TableColumn("interval", "95%", "interval", "95%"),
+    TableColumn("se", "± SE", cell=error_cell, is_wide=True),
+    TableColumn("naive", "naive", "", "naive", is_optional=True, is_wide=True),
+    TableColumn("full", "All {n_full}", "%", "All %", score_at("full"), is_optional=True),
+    TableColumn("subset", "On {n_subset}", "%", "Subset %", score_at("subset"), is_optional=True),
+    TableColumn("cost", "Cost", "a run", "Cost", believed_cost, cost_cell, is_optional=True),
+    TableColumn("trials", "Trials", "a task", "", lambda line: line.entry.n_trials, trials_cell),
+    TableColumn("icc", "ICC", "95%, tasks", "ICC", point_icc, icc_cell, is_optional=True, is_wide=True),
+    TableColumn("ties", "Ties", "", "Ties", lambda line: line.n_tied, is_wide=True),
+    TableColumn("tasks", "Tasks", "", "Tasks", lambda line: line.entry.n_tasks, is_wide=True),
+    TableColumn("submissions", "Submissions", cell=submissions_cell, is_wide=True),
+    TableColumn("organisation", "Organisation", cell=organisation_cell, is_wide=True, is_text=True),
+    TableColumn("marks", "Marks", cell=marks, is_wide=True, is_text=True),
+    TableColumn("date", "Date", order=lambda line: line.entry.submitted_at, cell=date_cell),
 )
 ORDERS: Mapping[str, Callable[[BoardLine], Any]] = {
     "rank": lambda line: line.target_result.rank,
@@ -234,7 +234,7 @@ ORDERS: Mapping[str, Callable[[BoardLine], Any]] = {
 }
 
 
-def columns_of(page: Page) -> list[Column]:
+def columns_of(page: Page) -> list[TableColumn]:
     """The columns that a page shows, right of rank, ranks and agent."""
     targets, target = page["standings"].targets, page["target"]
     n_tasks = {name: f"{one.n_tasks:,}" for name, one in targets.items()}

@@ -18,7 +18,7 @@ from leaderboard.plots.marks import Chart
 from leaderboard.studies.answers import Changes, table, words
 
 if TYPE_CHECKING:  # it takes cells from here
-    from leaderboard.pages.board_table import BoardLine, Column
+    from leaderboard.pages.board_table import BoardLine, TableColumn
 
 register = template.Library()
 
@@ -159,7 +159,7 @@ def instant(moment: datetime) -> SafeString:
 @register.simple_tag
 def cells(page: Mapping[str, Any], line: "BoardLine") -> SafeString:
     """Those of the columns that the page shows."""
-    columns: Sequence[Column] = page["columns"]
+    columns: Sequence[TableColumn] = page["columns"]
     shown = ((one.css, conditional_escape(one.html(page, line))) for one in columns)
     return SafeString("".join(f'<td class="{css}">{html}</td>' for css, html in shown))
 
