@@ -4,7 +4,7 @@ Nothing happens on GET, which shows the form. Where there is something to tell b
 it and a second one, confirmed, does it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -30,10 +30,10 @@ from leaderboard.accounts.models import User
 from leaderboard.actions.base import ActionRequest, LongText, ReasonForm, fault_lines
 from leaderboard.errors import Faulty, Refusal
 from leaderboard.plots.marks import Chart
-from leaderboard.plots.ranks import RankSpan, Shift, shifts_chart
+from leaderboard.plots.ranks import Shift, shifts_chart
+from leaderboard.studies.answers import AtTarget
 
 if TYPE_CHECKING:  # every process imports this module, few compare
-    from leaderboard.operations.previews import Foreseen
     from leaderboard.operations.reselections import Variant
 
 WIDGETS = {
@@ -46,6 +46,7 @@ WIDGETS = {
     forms.BooleanField: UnfoldBooleanWidget,
 }
 CONFIRMED = "confirmed"
+RANKS = ("rank", "rank_lower", "rank_upper")
 MAX_SHIFTS = 40  # agents of one drawing
 
 
@@ -90,7 +91,8 @@ class ActionView(View):
                 sent = [(key, value) for key, values in request.POST.lists() for value in values]
                 carried = [pair for pair in sent if pair[0] not in {"csrfmiddlewaretoken", *preview.carried}]
                 carried += [*preview.carried.items(), (CONFIRMED, "yes")]
-                chart = moves_chart(preview.foreseen) if preview.foreseen else None
+                foreseen = preview.foreseen
+                chart = moves_chart(foreseen.moves, foreseen.n_ranked) if foreseen else None
                 return self._page(request, form, sentences=preview.sentences, chart=chart, carried=carried)
             result = self.action.perform(action_request)
         except Refusal as refusal:
@@ -123,7 +125,6 @@ class ActionView(View):
         return form
 
     def _page(self, request: HttpRequest, form: ReasonForm, **more: Any) -> HttpResponse:
-        refused = form.is_bound and (bool(form.errors))
         context = {
             **self.model_admin.admin_site.each_context(request),
             "title": self.action.label,
@@ -136,7 +137,7 @@ class ActionView(View):
             **(self.model_admin.row_context(self.row) if self.row else {}),
             **more,
         }
-        status = 422 if refused else 200
+        status = 422 if form.errors else 200
         return TemplateResponse(request, "backoffice/action.html", context, status=status)
 
 
@@ -155,16 +156,8 @@ def action_url(row: models.Model, name: str) -> str:
 # --------------------------------------------------------------------- ranks before and after what is done
 
 
-def moves_chart(foreseen: "Foreseen") -> Chart | None:
+def moves_chart(shifts: Sequence[Shift], n_ranked: int, *, name: str = "shifts") -> Chart | None:
     """The agents that would move; None where none does."""
-    shifts = [
-        Shift(agent, _rank_range(vars(before)), _rank_range(vars(after)))
-        for agent, before, after in foreseen.moves
-    ]
-    return chart_of(shifts, foreseen.n_ranked)
-
-
-def chart_of(shifts: list[Shift], n_ranked: int, *, name: str = "shifts") -> Chart | None:
     if not shifts:
         return None
     more = f", the first {MAX_SHIFTS} of {len(shifts):,} that move" if len(shifts) > MAX_SHIFTS else ""
@@ -173,11 +166,13 @@ def chart_of(shifts: list[Shift], n_ranked: int, *, name: str = "shifts") -> Cha
 
 def stands_chart(variant: "Variant") -> Chart | None:
     """The same of a proposed subset."""
-    moved = [one for one in variant.stands if one["moves"]]
-    ranked = [one["after"]["rank"] for one in variant.stands if one["after"]["rank"]]
-    shifts = [Shift(one["agent"], _rank_range(one["before"]), _rank_range(one["after"])) for one in moved]
-    return chart_of(shifts, len(ranked), name=f"shifts-{variant.name}")
-
-
-def _rank_range(ranks: Mapping[str, Any]) -> RankSpan:
-    return RankSpan(ranks["rank"], ranks["rank_lower"], ranks["rank_upper"])
+    shifts = [
+        (
+            one["agent"],
+            *(AtTarget(**{name: one[when][name] for name in RANKS}) for when in ("before", "after")),
+        )
+        for one in variant.stands
+        if one["moves"]
+    ]
+    n_ranked = sum(bool(one["after"]["rank"]) for one in variant.stands)
+    return moves_chart(shifts, n_ranked, name=f"shifts-{variant.name}")

@@ -28,14 +28,8 @@ from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, Submission
 
 Row = tuple[str, tuple[str, ...]]  # an address and the texts of the columns
+NextStep = tuple[str, str, str]  # what there is to do, the words of its link, its address
 N_ROWS = 8  # of a list; its number always stands there
-
-
-@dataclass(frozen=True)
-class NextStep:
-    text: str
-    label: str
-    url: str
 
 
 @dataclass(frozen=True)
@@ -88,26 +82,26 @@ class Dashboard:
 
     def _steps(self) -> Iterator[NextStep]:
         for proposal in self.proposals[:N_ROWS]:
-            yield NextStep(
+            yield (
                 f"{proposal.benchmark}: another subset is proposed ({proposal.reason}).",
                 "Compare and decide",
                 change_url(proposal),
             )
         for submission in self.waiting[:N_ROWS]:
-            yield NextStep(
+            yield (
                 f"{submission.agent.benchmark}: a submission of {submission.agent} waits for review.",
                 "Review",
                 change_url(submission),
             )
         for dispute in self.disputes[:N_ROWS]:
-            yield NextStep(
+            yield (
                 f"{dispute.benchmark}: the entry of {dispute.agent} was reported.",
                 "Decide",
                 action_url(dispute, "decide"),
             )
         yield from self._about_alerts()
         for run in self.jobs[:N_ROWS]:
-            yield NextStep(f"{run}: {_trouble(run)}.", "Look, and run again", change_url(run))
+            yield (f"{run}: {_trouble(run)}.", "Look, and run again", change_url(run))
         yield from self._beginnings()
 
     def _about_alerts(self) -> Iterator[NextStep]:
@@ -115,7 +109,7 @@ class Dashboard:
         for alert in self.alerts.order_by("opened_at", "id"):
             request = alert.request
             if request and request.status == RerunStatus.EXPIRED and alert.benchmark_id not in proposed:
-                yield NextStep(
+                yield (
                     f"{alert.benchmark}: runs asked for on {alert.monitor} did not arrive by "
                     f"{request.deadline:%Y-%m-%d}. Propose another subset, or ask for full runs only.",
                     "Propose",
@@ -126,21 +120,15 @@ class Dashboard:
                 if request and request.status == RerunStatus.OPEN:
                     to_do = f"wait for full runs, until {request.deadline:%Y-%m-%d}"
                 since = f"{alert.level} since {alert.opened_at:%Y-%m-%d}"
-                yield NextStep(
-                    f"{alert.benchmark}: {alert.monitor}, {since}: {to_do}.", "Look", change_url(alert)
-                )
+                yield (f"{alert.benchmark}: {alert.monitor}, {since}: {to_do}.", "Look", change_url(alert))
 
     def _beginnings(self) -> Iterator[NextStep]:
         if self.is_staff and not self.operated.exists():
-            yield NextStep(
-                "There is no benchmark yet.", "Create one", reverse("admin:catalog_benchmark_create")
-            )
+            yield ("There is no benchmark yet.", "Create one", reverse("admin:catalog_benchmark_create"))
         boards = Board.objects.filter(benchmark=OuterRef("pk"))
         for benchmark in self.operated.filter(~Exists(boards)).order_by("slug")[:N_ROWS]:
             if benchmark.data_version == 0 or not benchmark.agents.exists():
-                yield NextStep(
-                    f"{benchmark}: no outcomes yet.", "Upload a file", action_url(benchmark, "upload")
-                )
+                yield (f"{benchmark}: no outcomes yet.", "Upload a file", action_url(benchmark, "upload"))
 
     def cards(self) -> list[Card]:
         parked = self.parked.select_related("event", "webhook").order_by("-id")

@@ -5,10 +5,14 @@ actions.
 from typing import Any, ClassVar
 
 from django.contrib.admin import SimpleListFilter
+from django.contrib.admin.exceptions import DisallowedModelAdminLookup, DisallowedModelAdminToField
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import BadRequest
-from django.db.models import QuerySet
+from django.db import DataError
+from django.db.models import BinaryField, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
+from django.views.defaults import bad_request
 from unfold.admin import ModelAdmin
 
 from leaderboard.actions.base import Action
@@ -115,13 +119,25 @@ class ReadOnlyAdmin(ModelAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if any("\0" in value for _, values in request.GET.lists() for value in values):
-            raise BadRequest  # filters take it to the database, which refuses it
+            return bad_request(request, BadRequest())  # filters take it to the database, which refuses it
         offered = [
             {"action": action, "url": f"{action.name}/"}
             for action in self.list_actions
             if action.offered_to(request.user, None)  # type: ignore[arg-type]
         ]
         return super().changelist_view(request, {"list_actions": offered, **(extra_context or {})})
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
+        name = lookup.partition("__")[0]
+        bytes_of = {field.name for field in self.opts.concrete_fields if isinstance(field, BinaryField)}
+        return name not in bytes_of and super().lookup_allowed(lookup, value, request)
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """A query that no list can answer leads to the whole list, as Django does it for others."""
+        try:
+            return super().get_changelist_instance(request)
+        except (DisallowedModelAdminLookup, DisallowedModelAdminToField, DataError) as error:
+            raise IncorrectLookupParameters from error
 
     def row_context(self, row: Any) -> dict[str, Any]:
         """What else the page of a row shows."""

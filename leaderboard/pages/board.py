@@ -4,7 +4,7 @@ Nothing is computed or worded here but what this page alone tells.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import date
 from typing import Any
 
@@ -28,21 +28,28 @@ from leaderboard.boards.signing import public_key
 from leaderboard.catalog.models import Assigning, Benchmark
 from leaderboard.pages import board_query
 from leaderboard.pages.access import absolute, for_all, number_in, visible
-from leaderboard.pages.board_query import BoardLine, common_marks, compare_to, leader_of, lines_at
+from leaderboard.pages.board_table import (
+    BoardLine,
+    columns_of,
+    common_marks,
+    compare_to,
+    leader_of,
+    lines_at,
+)
 from leaderboard.pages.caching import cached_page
 from leaderboard.pages.replay_summary import replay_summary
 from leaderboard.plots.marks import Chart
 from leaderboard.plots.pareto import Point, cost_axis, day_axis, pareto
-from leaderboard.studies.answers import Standings, gaps, heads, printed, table, words
+from leaderboard.studies.answers import Standings, TargetLine, printed, table, words
 
 N_ROWS = 100  # before one asks for all
 SWITCH = {"full": "all {n} tasks", "subset": "the {n} ranking tasks", "domain": "tasks like these"}
 ONE_TASK = {"full": "the one task", "subset": "the one ranking task", "domain": "tasks like this one"}
-UNDER_SCORE = {"full": "all {n} tasks", "subset": "{n} tasks", "domain": "like these"}
 TIES = {"lead": "the reference", "tied": "tied with it", "worse": "not tied with it", "muted": "not known"}
 SIGNS = re.compile(r"([\\`*_\[\]<>|~#&]|^[-+=])")  # that Markdown may take for something else
+SCORES = ("Score %", "Subset %", "All %")
 LEFT = ("Agent", "Trust", "Date", "Marks")
-PLAIN = ("Rank", "May hold", "Agent", "Trust", "95%", "Cost", "Trials", "Date")
+PLAIN = ("Rank", "May hold", "Agent", "Trust", *SCORES, "95%", "Cost", "Trials", "Date")
 
 
 def board_page(benchmark: Benchmark, params: QueryDict, *, number: int | None = None) -> dict[str, Any]:
@@ -71,6 +78,9 @@ def board_page(benchmark: Benchmark, params: QueryDict, *, number: int | None = 
         "board": board,
         "standings": standings,
         "target": target,
+        "target_line": standings.targets[target],
+        "heads": [column.head for column in table.columns(standings, target)],
+        "score_head": table.HEADS[target],
         "query": query,
         "lines": lines,
         "latest": latest,
@@ -81,14 +91,13 @@ def board_page(benchmark: Benchmark, params: QueryDict, *, number: int | None = 
         "since": since(board, entries, query["since"]),
         "reference": reference,
         "is_leader": reference is not None and reference is leader_of(lines),
-        "order": board_query.order_in(query["sort"]),
+        "order": (order := board_query.order_in(query["sort"])),
+        "direction": board_query.direction(order),
         "is_wide": query["view"] == "all",
         "unknown": board_query.unknown(query, is_ranked=is_ranked),
         "agents": reverse("pages:agent", args=[benchmark.slug, 0]).removesuffix("0"),
     }
-    return (
-        page | _sentences(page) | _rows(page, shown) | _columns(page) | _bar(page, shown, believed.values())
-    )
+    return page | _sentences(page) | _rows(page, shown) | _bar(page, shown, believed.values())
 
 
 def choose_target(standings: Standings, wanted: str = "") -> str:
@@ -142,7 +151,7 @@ def _sentences(page: dict[str, Any]) -> dict[str, Any]:
         "in_no_interval": words.in_no_interval(standings),
         "legend": printed.legend(standings, target, table.columns(standings, target)),
         # What the rows of ranked agents lack; why others have no rank stands in their own table.
-        "gaps": [gap for gap in gaps(standings, target) if gap.what != "Not ranked"],
+        "gaps": [gap for gap in table.gaps(standings, target) if gap.what != "Not ranked"],
         "saved": words.savings_text(standings.savings, with_money=tells_costs(board)),
         "flagged": [line for line in standings.agents if line.flags],
         "key": public_key(),
@@ -151,7 +160,7 @@ def _sentences(page: dict[str, Any]) -> dict[str, Any]:
 
 def _rows(page: dict[str, Any], shown: Sequence[BoardLine]) -> dict[str, Any]:
     standings, reference, order = page["standings"], page["reference"], page["order"]
-    n_ranked = standings.targets[page["target"]].n_ranked
+    n_ranked = page["target_line"].n_ranked
     ranked = board_query.sort_lines([line for line in shown if line.target_result.rank is not None], order)
     rows = ranked if page["query"]["rows"] == "all" else ranked[:N_ROWS]
     all_ranked = [line for line in page["lines"] if line.target_result.rank is not None]
@@ -163,10 +172,12 @@ def _rows(page: dict[str, Any], shown: Sequence[BoardLine]) -> dict[str, Any]:
     is_divided = page["is_leader"] and order == "rank" and tied and tied[-1] < len(rows) - 1
     is_unbelieved = any(line.cells.get("Cost") == words.UNBELIEVED for line in page["lines"])
     n_tied = reference.n_tied if reference else None
-    n_first = len(standings.targets[page["target"]].may_be_first)
+    n_first, columns = len(page["target_line"].may_be_first), columns_of(page)
     n_named = sum(bool(words.heads(standings, line.entry)) for line in all_ranked)
     return {
-        "n_ranked": n_ranked,
+        "columns": columns,
+        "n_columns": 3 + page["is_wide"] + len(columns),  # with rank, ranks, agent and what is ticked
+        "middle": max(1, n_ranked // 2),
         "ranked": ranked,
         "rows": rows,
         "has_more": len(rows) < len(ranked),
@@ -175,35 +186,11 @@ def _rows(page: dict[str, Any], shown: Sequence[BoardLine]) -> dict[str, Any]:
         "n_tied": n_tied,
         "divided": rows[tied[-1]] if is_divided else None,
         "is_mixed": is_divided and any(line.standing == "worse" for line in rows[: tied[-1]]),
-        "n_first": n_first,
         "n_named": n_named,
         # Whether not as many rows are tinted as agents could be the best.
         "is_other": page["is_leader"] and n_tied and n_first and n_first not in (n_tied + 1, n_named),
         "common_marks": common_marks(all_ranked),
         "implausible": words.LEGEND[words.UNBELIEVED] if is_unbelieved else "",
-    }
-
-
-def _columns(page: dict[str, Any]) -> dict[str, Any]:
-    standings, target = page["standings"], page["target"]
-    n_tasks = standings.targets[target].n_tasks
-    heads = [column.head for column in table.columns(standings, target)]
-    other = "full" if target == "subset" else "subset"
-    other_head = table.other_head(target) if standings.subset else ""  # of the scores on the other task set
-    n_columns = 7 + (other_head in heads) + ("Cost" in heads)
-    if page["is_wide"]:
-        n_columns += 7 + ("naive" in heads) + ("ICC" in heads)
-    under_score = UNDER_SCORE[target].format(n=f"{n_tasks:,}")
-    return {
-        "n_target_tasks": n_tasks,
-        "heads": heads,
-        "score_head": table.HEADS[target],
-        "score_tasks": words.task_set(target, 1) if n_tasks == 1 else under_score,
-        "other_head": other_head,
-        "other_column": other,
-        "other_label": f"{'All' if other == 'full' else 'On'} {standings.targets[other].n_tasks:,}",
-        "n_columns": n_columns,
-        "middle": max(1, standings.targets[target].n_ranked // 2),
     }
 
 
@@ -240,17 +227,13 @@ def _bar(page: dict[str, Any], shown: Sequence[BoardLine], costs: Any) -> dict[s
     )
     markdown = board_query.query_string(parameters | of_board).removesuffix("?")
     leader_address = address(vs="")
-    choices = []  # `why` nothing is said about a target, in place of its address
-    for target in words.TARGETS:
-        result = page["standings"].targets[target]
-        text = ONE_TASK[target] if result.n_tasks == 1 else SWITCH[target].format(n=f"{result.n_tasks:,}")
-        label = words.sentence(text)[:-1] if result.n_ranked or result.n_tasks else "The subset"
-        why = "" if result.n_ranked else f"{words.clause(result.reason)}."
-        choices.append((label, target == page["target"], address(target=target), why))
     return {
         "filters": filters,
         "is_default": is_default,
-        "choices": choices,
+        "choices": [
+            _target_choice(page["standings"].targets[target], target) | {"address": address(target=target)}
+            for target in words.TARGETS
+        ],
         "hidden_fields": [(n, text) for n, text in parameters.items() if text and n not in filters],
         "scaffolds": board_query.offered(lines, "scaffold"),
         "models": board_query.offered(lines, "model"),
@@ -266,6 +249,17 @@ def _bar(page: dict[str, Any], shown: Sequence[BoardLine], costs: Any) -> dict[s
         "address_of_drawing": reverse("pages:plot", args=[slug, "cost"]) + drawing,
         "address_of_markdown": reverse("pages:board_markdown", args=[slug]) + markdown,
         "versus": f"{leader_address}{'' if leader_address == '?' else '&'}vs=",  # but for the number
+    }
+
+
+def _target_choice(target_line: TargetLine, target: str) -> dict[str, str]:
+    """What a target is called, and why nothing is said about it where nothing is."""
+    n = target_line.n_tasks
+    text = ONE_TASK[target] if n == 1 else SWITCH[target].format(n=f"{n:,}")
+    return {
+        "target": target,
+        "label": words.sentence(text)[:-1] if target_line.n_ranked or n else "The subset",
+        "why": "" if target_line.n_ranked else f"{words.clause(target_line.reason)}.",
     }
 
 
@@ -291,20 +285,14 @@ def score_chart(page: dict[str, Any]) -> Chart | None:
 
     None also for a single agent, whose dot would be against nothing.
     """
-    standings, target = page["standings"], page["target"]
-    if standings.targets[target].n_ranked < 2:
+    standings = page["standings"]
+    ranked = [line for line in page["lines"] if line.target_result.rank is not None]
+    if len(ranked) < 2:
         return None
-    ranked = [
-        line
-        for line in page["lines"]
-        if line.target_result.score is not None and line.target_result.rank is not None
-    ]
-    known = words.whole_costs(standings)
-    heading = {line.entry.agent for line in ranked if heads(standings, line.entry)}
-    of = "agents" if len(heading) == len(ranked) else words.heading(standings)
-    took, title, axis_of = "Cost", "Cost against score", cost_axis
-    drawn = [(line, known[line.entry.agent]) for line in ranked if line.entry.agent in known]
-    if drawn:
+    costs = words.whole_costs(standings)
+    headliners = {line.entry.agent for line in ranked if words.heads(standings, line.entry)}
+    of = "agents" if len(headliners) == len(ranked) else words.heading(standings)
+    if drawn := [(line, costs[line.entry.agent]) for line in ranked if line.entry.agent in costs]:
         lede = "A run is one trial of each task. "
         lede += f"The line joins {of} that no other beats at their price or less."
         if n := len(ranked) - len(drawn):
@@ -312,54 +300,66 @@ def score_chart(page: dict[str, Any]) -> Chart | None:
             lede += (
                 f" {words.counted(n, 'agent')} without a plausible cost of all {its} trials {are} not drawn."
             )
-    else:
-        took, title, axis_of = "Date", "Score through time", day_axis
-        # The first day of a month or a year that is stated alone.
-        days = [(line, f"{line.entry.submitted_at[:10]}-01-01") for line in ranked if line.entry.submitted_at]
-        drawn = [(line, float(date.fromisoformat(day[:10]).toordinal())) for line, day in days]
-        bases, why = (
-            {line.entry.cost_basis for line in ranked},
-            "There is no plausible cost of all trials of an agent.",
-        )
-        if bases <= {words.NOT_STATED}:
-            why = "Cost was not stated."
-        elif words.HIDDEN in bases:
-            why = "Cost is hidden by the operator's policy."
-        lede = f"{why} The line joins {of} that none before them beats."
-    if not drawn:
+        return _drawn(page, drawn, headliners, "Cost", "Cost against score", lede)
+    # The first day of a month or a year that is stated alone.
+    days = [(line, f"{line.entry.submitted_at[:10]}-01-01") for line in ranked if line.entry.submitted_at]
+    if not days:
         return None
-    points, rows = [], []
+    bases, why = (
+        {line.entry.cost_basis for line in ranked},
+        "There is no plausible cost of all trials of an agent.",
+    )
+    if bases <= {words.NOT_STATED}:
+        why = "Cost was not stated."
+    elif words.HIDDEN in bases:
+        why = "Cost is hidden by the operator's policy."
+    drawn = [(line, float(date.fromisoformat(day[:10]).toordinal())) for line, day in days]
+    lede = f"{why} The line joins {of} that none before them beats."
+    return _drawn(page, drawn, headliners, "Date", "Score through time", lede)
+
+
+def _drawn(
+    page: dict[str, Any],
+    drawn: Sequence[tuple[BoardLine, float]],
+    headliners: Collection[str],
+    took: str,
+    title: str,
+    lede: str,
+) -> Chart:
+    """The chart of the lines at what they took: a "Cost", or a "Date" as an ordinal day."""
+    points, rows, over = [], [], words.tasks_of(page["standings"], page["target"])
     for line, at in drawn:
-        entry, result, score = line.entry, line.target_result, line.cells[table.HEADS[target]]
+        entry, result, score = line.entry, line.target_result, line.cells[page["score_head"]]
         gone = ", withdrawn" if entry.agent in page["withdrawn"] else ""
         cost = words.cost_text(entry)
         when = f"{cost} a run" if cost else (entry.submitted_at or "")[:7]
-        ends = None if result.lower is None or result.upper is None else (result.lower, result.upper)
         points.append(
             Point(
                 name=entry.agent,
                 title=f"{entry.agent}{gone}: {score}%, {when}",
                 took=at,
                 score=result.score or 0.0,
-                interval=ends,
+                interval=None
+                if result.lower is None or result.upper is None
+                else (result.lower, result.upper),
                 standing=line.standing,
                 address=f"{page['agents']}{line.pk}",
                 more=gone,
-                heads=entry.agent in heading,
+                in_headlines=entry.agent in headliners,
             )
         )
         name = f"{entry.agent} (withdrawn since)" if gone else entry.agent
         around = line.cells.get("95%", table.NOTHING)
         text = score if around == table.NOTHING else f"{score} ({around})"
         rows.append((name, line.cells.get(took, table.NOTHING), text, TIES[line.standing]))
-    tasks = words.tasks_of(standings, target)
+    axis = cost_axis(points) if took == "Cost" else day_axis(points)
     return Chart(
         name="cost",
         title=title,
         lede=lede,
-        heads=("Agent", took, f"Score % on {tasks}, 95%", "Ties"),
+        heads=("Agent", took, f"Score % on {over}, 95%", "Ties"),
         rows=tuple(rows),
-        svg=pareto(points, axis_of(points), name="cost", title=f"{title}, on {tasks}"),
+        svg=pareto(points, axis, name="cost", title=f"{title}, on {over}"),
     )
 
 
@@ -379,8 +379,7 @@ def markdown(request: HttpRequest, slug: str) -> HttpResponse:
     if not page["is_latest"]:
         parts.append(f"Not the latest board: board {page['latest']} is.")
     if page["rows"]:
-        plain = (*PLAIN, page["score_head"], page["other_head"])
-        heads = [head for head in page["heads"] if page["is_wide"] or head in plain]
+        heads = [head for head in page["heads"] if page["is_wide"] or head in PLAIN]
         rows = [heads, ["---" if head in LEFT else "--:" for head in heads]]
         for line in page["rows"]:
             cells = {head: _escaped(line.cells[head]) for head in heads}

@@ -12,7 +12,7 @@ from leaderboard.catalog.models import Visibility
 from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.pages.access import for_all
 from leaderboard.pages.board import choose_reference
-from leaderboard.pages.board_query import compare_to, lines_at
+from leaderboard.pages.board_table import compare_to, lines_at
 from leaderboard.plots.ranks import N_STRIP, rank_strip
 from leaderboard.studies.answers import Standings, validated, words
 

@@ -179,28 +179,9 @@ def _source(name: str, is_pooled: bool = False) -> str:
 
 
 def what_if(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
-    """Project the design of the address, or say why that cannot be told; without one the form alone.
-
-    A lever is how many of something; `n` is how many there were, 1 of what was never varied.
-    """
-    seen, faults, design = varied(study.result), list[str](), dict[str, int]()
-    levers: list[dict[str, Any]] = []
-    for key, letter, label, n in (
-        ("trials", "R", "Trials", 1),
-        ("tasks", "N", "Tasks", study.result["levels"]["task"]),
-        ("prompts", "V", "Prompts", seen.get("prompt")),
-        ("judges", "M", "Judges", seen.get("judge")),
-    ):
-        text = params.get(key, "").strip()[:12]
-        number = int(text) if text.isascii() and text.isdecimal() else 0
-        if text and not 1 <= number <= MAX_LEVELS:
-            faults.append(f"{label}: a whole number from 1 to {MAX_LEVELS:,}.")
-        elif text and n is not None:
-            design[letter] = number
-        is_varied = n is not None
-        levers.append({"key": key, "letter": letter, "label": label, "text": text, "is_varied": is_varied})
-        levers[-1]["n"] = 1 if n is None else n
-    estimand = params.get("estimand", "")
+    """Project the design of the address, or say why that cannot be told; without one the form alone."""
+    levers, estimand = _levers(study, params), params.get("estimand", "")
+    faults = [f"{one['label']}: {one['fault']}" for one in levers if one["fault"]]
     estimand = estimand if estimand in ESTIMANDS else "finite"
     never = [lever["label"].lower() for lever in levers if not lever["is_varied"]]
     form: dict[str, Any] = {
@@ -213,6 +194,7 @@ def what_if(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
     }
     if faults or not any(lever["text"] for lever in levers):
         return form
+    design = {one["letter"]: int(one["text"]) for one in levers if one["text"] and one["is_varied"]}
     from leaderboard.studies.kinds import project_error  # few ask, and it imports what fits
 
     try:
@@ -238,6 +220,24 @@ def what_if(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
         "half": 1.96 * se,
         "mostly": f"{_source(largest).lower()}, {of_largest:.0%}",
     }
+
+
+def _levers(study: VarianceStudy, params: QueryDict) -> list[dict[str, Any]]:
+    """How many of something the address asks for; `n` is how many there were, 1 of what was never varied."""
+    seen, levers = varied(study.result), list[dict[str, Any]]()
+    for key, letter, label, n in (
+        ("trials", "R", "Trials", 1),
+        ("tasks", "N", "Tasks", study.result["levels"]["task"]),
+        ("prompts", "V", "Prompts", seen.get("prompt")),
+        ("judges", "M", "Judges", seen.get("judge")),
+    ):
+        text = params.get(key, "").strip()[:12]
+        number = int(text) if text.isascii() and text.isdecimal() else 0
+        is_fault = bool(text) and not 1 <= number <= MAX_LEVELS
+        fault = f"a whole number from 1 to {MAX_LEVELS:,}." if is_fault else ""
+        levers.append({"key": key, "letter": letter, "label": label, "text": text, "fault": fault})
+        levers[-1] |= {"is_varied": n is not None, "n": 1 if n is None else n}
+    return levers
 
 
 @for_all

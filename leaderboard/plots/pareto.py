@@ -54,7 +54,7 @@ class Point:
     standing: Standing
     address: str = ""
     more: str = ""  # behind the name, never cut
-    heads: bool = True  # whether headlines, and the line, may be made from it
+    in_headlines: bool = True  # whether headlines, and the line, may be made from it
 
 
 Axis = tuple[LinearScale, list[tuple[float, str]], str]  # along the bottom: ticks in words, what it is of
@@ -66,7 +66,9 @@ def front(points: Iterable[Point]) -> list[Point]:
     Of those that headlines are made from.
     """
     best: list[Point] = []
-    for point in sorted((one for one in points if one.heads), key=lambda point: (point.took, -point.score)):
+    for point in sorted(
+        (one for one in points if one.in_headlines), key=lambda point: (point.took, -point.score)
+    ):
         if not best or point.score > best[-1].score:
             best.append(point)
     return best

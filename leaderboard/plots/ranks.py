@@ -6,12 +6,13 @@ circles stay round. Who is tied with the reference has a thick bar, who is not a
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from leaderboard.plots.marks import Chart, LinearScale, bar, dot, drawing, paint, rule, text, ticks_125
+from leaderboard.studies.answers import AtTarget
 
 LEFT, RIGHT, TOP, BOTTOM, ROW = 230, 16, 8, 40, 30
 THIN_BAR, THICK_BAR = 3, 7
@@ -19,25 +20,7 @@ LONGEST = 34  # characters of a name beside its bars
 NONE = "not ranked"
 
 
-class RankSpan(NamedTuple):
-    """A rank and those that may be held; None without."""
-
-    rank: int | None
-    lower: int | None
-    upper: int | None
-
-    @property
-    def text(self) -> str:
-        if self.rank is None:
-            return NONE
-        around = f" ({self.lower:,}–{self.upper:,})" if self.lower and self.upper else ""
-        return f"{self.rank:,}{around}"
-
-
-class Shift(NamedTuple):
-    agent: str
-    before: RankSpan
-    after: RankSpan
+Shift = tuple[str, AtTarget, AtTarget]  # an agent, and where it stands before and after
 
 
 def shifts_chart(*, shifts: Sequence[Shift], of: int, title: str, name: str = "shifts") -> Chart:
@@ -49,30 +32,39 @@ def shifts_chart(*, shifts: Sequence[Shift], of: int, title: str, name: str = "s
         marks.append(rule(x(tick), TOP, x(tick), height - BOTTOM))
         marks.append(text(x(tick), height - BOTTOM + 16, f"{tick:.0f}"))
     marks.append(text((LEFT + width - RIGHT) / 2, height - 6, "rank"))
-    for place, one in enumerate(shifts):
-        middle, agent = TOP + ROW * (place + 0.5), one.agent
+    rows = tuple((agent, _ranks_text(before), _ranks_text(after)) for agent, before, after in shifts)
+    for place, (agent, before, after) in enumerate(shifts):
+        middle, (_, now, then) = TOP + ROW * (place + 0.5), rows[place]
         shown = agent if len(agent) <= LONGEST else f"{agent[: LONGEST - 1]}…"
         marks.append(text(LEFT - 14, middle + 4, shown, fill="ink", anchor="end"))
-        marks += _span(one.before, x, middle - 7, THIN_BAR, "worse", f"{agent} now: {one.before.text}")
-        marks += _span(one.after, x, middle + 3, THICK_BAR, "tied", f"{agent} then: {one.after.text}")
+        marks += _span(before, x, middle - 7, THIN_BAR, "worse", f"{agent} now: {now}")
+        marks += _span(after, x, middle + 3, THICK_BAR, "tied", f"{agent} then: {then}")
     return Chart(
         name=name,
         title=title,
         lede="Thin: now. Thick: then. A bar holds every rank that the agent may hold, the circle its rank.",
         heads=("Agent", "Now", "Then"),
-        rows=tuple((one.agent, one.before.text, one.after.text) for one in shifts),
+        rows=rows,
         svg=drawing(name=name, title=title, width=width, height=height, marks=marks),
     )
 
 
-def _span(span: RankSpan, x: LinearScale, y: float, thick: float, fill: str, title: str) -> list[SafeString]:
+def _ranks_text(at: AtTarget) -> str:
+    if at.rank is None:
+        return NONE
+    return f"{at.rank:,}" + (
+        f" ({at.rank_lower:,}–{at.rank_upper:,})" if at.rank_lower and at.rank_upper else ""
+    )
+
+
+def _span(at: AtTarget, x: LinearScale, y: float, thick: float, fill: str, title: str) -> list[SafeString]:
     """A bar with its circle; a circle alone without a rank interval, words without a rank."""
-    if span.rank is None:
+    if at.rank is None:
         return [text(LEFT, y + 4, NONE, anchor="start")]
-    marks = [dot(x(span.rank), y, fill="paper", stroke="ink", radius=thick / 2 + 0.5, title=title)]
-    if span.lower is None or span.upper is None:
+    marks = [dot(x(at.rank), y, fill="paper", stroke="ink", radius=thick / 2 + 0.5, title=title)]
+    if at.rank_lower is None or at.rank_upper is None:
         return marks
-    start, end = x(span.lower) - thick / 2, x(span.upper) + thick / 2
+    start, end = x(at.rank_lower) - thick / 2, x(at.rank_upper) + thick / 2
     return [bar(start, y - thick / 2, end - start, thick, fill=fill, radius=thick / 2), *marks]
 
 

@@ -12,11 +12,10 @@ from analytics.programs import use_no_pandas as use_no_pandas
 from analytics.text import as_text as as_text
 from selection import validation_text as validated
 from selection.schema.board import AtTarget as AtTarget
-from selection.schema.board import How as How
 from selection.schema.board import Line as Line
-from selection.schema.board import Phase as Phase
 from selection.schema.board import Standings as Standings
 from selection.schema.board import SubsetLine as SubsetLine
+from selection.schema.board import TargetLine as TargetLine
 from selection.schema.board import Verdict as Verdict
 from selection.schema.board import descriptions as descriptions
 from selection.staged.text import line_of as line_of
@@ -27,7 +26,6 @@ from selection.standings import table as table
 from selection.standings import words as words
 from selection.standings.changes import Changes as Changes
 from selection.standings.changes import Place as Place
-from selection.standings.changes import changes as changes
 from selection.standings.changes import compared as compared
 from selection.standings.table import gaps as gaps
 from selection.standings.terms import heads as heads

@@ -17,6 +17,7 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.errors import Faulty, Refusal, of_database
 from leaderboard.studies.answers import use_no_pandas
+from leaderboard.studies.models import Study
 
 USAGE = 2
 MAX_PORT = 65_535
@@ -101,6 +102,21 @@ class ActionCommand(BenchmarkCommand):
             self.stdout.write(action.perform(request).text)
             if action.moves_board:
                 self.stdout.write(f"Next: {PROGRAM} recompute {benchmark}")
+
+
+class StudyCommand(BenchmarkCommand):
+    """A command that makes a study, unless the present data have one."""
+
+    noun: str  # what such a study is called
+
+    def report(self, study: Study, *, is_new: bool, text: str, moves_board: bool = False) -> None:
+        if not is_new:
+            self.stdout.write(f"The data have not changed since this {self.noun}.\n")
+        self.stdout.write(text)
+        if is_new and moves_board:
+            self.stdout.write(
+                f"\nNext: {PROGRAM} recompute {study.benchmark} (a board that takes this into account)"
+            )
 
 
 class RenamedCommand(ServiceCommand):

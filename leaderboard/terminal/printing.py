@@ -20,7 +20,6 @@ from leaderboard.studies.answers import (
     verdict,
     words,
 )
-from leaderboard.studies.answers import progress_bar as progress_bar
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
 
 

@@ -53,7 +53,7 @@ def test_costs_that_lie_close_together_have_ticks():
 
 class TestFront:
     def test_it_joins_those_that_headlines_are_made_from(self):
-        points = [point(5, 0.3), point(6, 0.9, heads=False), point(10, 0.5)]
+        points = [point(5, 0.3), point(6, 0.9, in_headlines=False), point(10, 0.5)]
         assert [one.took for one in front(points)] == [5, 10]
         assert front(points[1:2]) == []
         assert "pareto" not in pareto(points[1:2], cost_axis(points), name="cost", title="Cost")

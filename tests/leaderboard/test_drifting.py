@@ -298,18 +298,18 @@ def test_the_admin_lists_every_open_alert_as_something_to_do(watched, toy):
     watched(cost="ok")
     assert (desk().steps, summary(desk())) == ([], "Nothing needs a decision.")
     watched(cost="warn")
-    (step,) = desk().steps
-    assert step.text == "toy: cost, warn since 2026-06-01: look at cost."
-    assert step.url == f"/admin/operations/alert/{Alert.objects.get().pk}/change/"
+    ((text, _, url),) = desk().steps
+    assert text == "toy: cost, warn since 2026-06-01: look at cost."
+    assert url == f"/admin/operations/alert/{Alert.objects.get().pk}/change/"
     assert summary(desk()) == "1 thing to do."
     subset_runs(toy, 3)
     watched(cost="alert")
-    assert [one.text for one in desk().steps] == [
+    assert [text for text, _, _ in desk().steps] == [
         "toy: cost, alert since 2026-06-01: wait for full runs, until 2026-06-22."
     ]
     watched(cost="ok")
     RerunRequest.objects.update(status="expired", closed_at=AS_OF)
-    assert [one.label for one in desk().steps] == ["Propose"]
+    assert [label for _, label, _ in desk().steps] == ["Propose"]
     Alert.objects.update(closed_at=AS_OF, closed_reason="seen")
     assert summary(desk()) == "Nothing needs a decision."
 

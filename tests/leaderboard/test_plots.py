@@ -8,7 +8,8 @@ import pytest
 
 from leaderboard.plots.best import BestLevel, best_through_boards
 from leaderboard.plots.marks import PAINT, LinearScale, cut_apart, month_ticks, ticks_13, ticks_125
-from leaderboard.plots.ranks import RankSpan, Shift, shifts_chart
+from leaderboard.plots.ranks import shifts_chart
+from leaderboard.studies.answers import AtTarget
 from tests.conftest import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -145,8 +146,8 @@ def test_one_board_is_a_dot_and_none_is_not_drawn():
 
 
 SHIFTS = [
-    Shift("a <b>", RankSpan(1, 1, 3), RankSpan(2, 1, 5)),
-    Shift("x" * 60, RankSpan(None, None, None), RankSpan(5, None, None)),
+    ("a <b>", AtTarget(rank=1, rank_lower=1, rank_upper=3), AtTarget(rank=2, rank_lower=1, rank_upper=5)),
+    ("x" * 60, AtTarget(), AtTarget(rank=5)),
 ]
 
 

@@ -1,22 +1,24 @@
 """Numbers, dates, cells, charts and addresses as a reader sees them; words are those of `studies.answers`."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django import template
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import escape, format_html
+from django.utils.html import conditional_escape, escape, format_html
 from django.utils.safestring import SafeString
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages.access import absolute
-from leaderboard.pages.board_query import BoardLine, direction
 from leaderboard.plots.marks import Chart
 from leaderboard.studies.answers import Changes, table, words
+
+if TYPE_CHECKING:  # it takes cells from here
+    from leaderboard.pages.board_table import BoardLine, TableColumn
 
 register = template.Library()
 
@@ -26,7 +28,6 @@ NONE, NOT_STATED, HIDDEN, UNAVAILABLE = (
     SafeString(f'<span class="none" aria-hidden="true">–</span><span class="unseen">{why}</span>')
     for why in ("not known", "not stated", "hidden", "not available")
 )
-NOT_BELIEVED = SafeString('?<span class="unseen"> not plausible</span>')
 FLAGGED = '<a class="mark {}" href="#flags">{}</a>'
 
 
@@ -85,7 +86,7 @@ def figure(value: float | None, error: float | None = None) -> SafeString | str:
 
 
 @register.simple_tag
-def cell(line: BoardLine, head: str) -> SafeString | str:
+def cell(line: "BoardLine", head: str) -> SafeString | str:
     text = line.cells.get(head, table.NOTHING)
     if text == table.NOTHING:
         return NONE
@@ -95,39 +96,7 @@ def cell(line: BoardLine, head: str) -> SafeString | str:
 
 
 @register.simple_tag
-def error_of(line: BoardLine, head: str) -> SafeString | str:
-    """A standard error: ±2.6, or ≤2.6 where it is an upper bound."""
-    text = line.cells.get(head, table.NOTHING)
-    if text == table.NOTHING:
-        return NONE
-    if text.startswith("≤"):
-        return format_html('{}<span class="unseen"> upper bound</span>', text)
-    return f"±{text}"
-
-
-@register.simple_tag
-def icc(line: BoardLine) -> SafeString:
-    result = line.entry.icc
-    if result["icc"] is None:
-        return NONE
-    around = f"{result['lower']:.2f}–{result['upper']:.2f}" if result["lower"] is not None else ""
-    tasks = words.counted(result["n_tasks"], "task") if result.get("n_tasks") else ""
-    return format_html('{} <span class="error">{} {}</span>', line.cells["ICC"], around, tasks)
-
-
-@register.simple_tag
-def cost(line: BoardLine) -> SafeString | str:
-    """$10.4; a dash where it was not stated, or is hidden; a question mark where it is not to be believed."""
-    text = line.cells.get("Cost", table.NOTHING)
-    if text == table.NOTHING:
-        return HIDDEN if line.entry.cost_basis == words.HIDDEN else NOT_STATED
-    if text == words.UNBELIEVED:
-        return NOT_BELIEVED
-    return cell(line, "Cost")
-
-
-@register.simple_tag
-def marks(page: dict[str, Any], line: BoardLine) -> SafeString:
+def marks(page: Mapping[str, Any], line: "BoardLine") -> SafeString:
     own, common = line.entry.marks, page["common_marks"]
     shown = [(one, one) for one in own if one not in common]
     shown += [("not", f"not {one}") for one in common if one not in own]
@@ -187,10 +156,19 @@ def instant(moment: datetime) -> SafeString:
     return _time(moment.isoformat(), f"{moment.day} {moment:%B %Y, %H:%M} UTC")
 
 
+@register.simple_tag
+def cells(page: Mapping[str, Any], line: "BoardLine") -> SafeString:
+    """Those of the columns that the page shows."""
+    columns: Sequence[TableColumn] = page["columns"]
+    shown = ((one.css, conditional_escape(one.html(page, line))) for one in columns)
+    return SafeString("".join(f'<td class="{css}">{html}</td>' for css, html in shown))
+
+
 @register.inclusion_tag("pages/heading.html")
-def heading(page: dict[str, Any], column: str, label: str, more: str = "") -> dict[str, Any]:
+def heading(page: Mapping[str, Any], column: str, label: str, more: str = "") -> dict[str, Any]:
+    """The head of a column that agents can be sorted by."""
     order = page["order"]
-    aria_sort = direction(order) if order.removeprefix("-") == column else ""
+    aria_sort = page["direction"] if order.removeprefix("-") == column else ""
     return {
         "column": column,
         "label": label,

@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
-from leaderboard.accounts.models import Scope
+from leaderboard.accounts.models import Scope, User
 from leaderboard.admin.urls import TABLES
 from leaderboard.catalog.models import Benchmark, Role
 from leaderboard.operations import corrections, people
@@ -279,6 +279,26 @@ def test_undone_twice_is_undone_once(client, toy):
 def test_no_filter_takes_a_zero_byte(client, toy, asked):
     client.force_login(of_each_kind(toy)["operator"])
     assert client.get("/admin/operations/jobrun/", {asked: "\0"}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "catalog/agent/?field=garbage",
+        "catalog/agent/?_to_field=garbage",
+        "catalog/agent/?id__regex=((",
+        "catalog/membership/?events__id__exact=1",
+        "submissions/submission/?content_sha256=garbage",
+    ],
+)
+@pytest.mark.django_db(transaction=True)
+def test_a_query_that_no_list_can_answer_leads_to_the_list_without_a_traceback(client, caplog, query):
+    client.force_login(User.objects.create_superuser(email="staff@example.org", password="x", name="Staff"))
+    caplog.clear()
+    response = client.get(f"/admin/{query}")
+    assert (response.status_code, response["Location"]) == (302, f"/admin/{query.partition('?')[0]}?e=1")
+    assert not [record for record in caplog.records if record.exc_info]
+    assert client.get(response["Location"]).status_code == 200
 
 
 @pytest.mark.parametrize(("text", "n_kept"), [("neither head nor rows", 0), (csv_text({"later": "1"}), 1)])

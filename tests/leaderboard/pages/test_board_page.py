@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 
 from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Agent, Benchmark, Policy
-from leaderboard.studies.answers import gaps, printed, table, words
+from leaderboard.studies.answers import printed, table, words
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.stored_validation import store
 from tests.seen import Tables, rows_of, text_of
@@ -448,7 +448,7 @@ def test_a_target_that_nothing_is_said_about_says_why(client, publish):
 def test_what_rows_lack_is_told_with_the_reason(client, publish):
     board = standings_of(publish({"a": "0101", "b": "0011"}))
     text = text_of(client.get("/b/toy"))
-    for gap in gaps(board):
+    for gap in table.gaps(board):
         assert gap.reason in text
     assert all(row[HELD] == "–not known" for row in rows_of(client.get("/b/toy")))
 

@@ -3,7 +3,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from leaderboard.pages.board_query import BoardLine
+from leaderboard.pages import board_table
+from leaderboard.pages.board_table import BoardLine
 from leaderboard.pages.templatetags import figures
 from tests.leaderboard.pages.lines import entrant
 
@@ -76,7 +77,7 @@ def test_a_cell_of_a_column_that_is_left_out_is_not_known():
     ("text", "said"), [("2.6", "±2.6"), ("≤2.6", "≤2.6 upper bound"), ("–", "– not known")]
 )
 def test_an_error_is_told_as_what_it_is(text, said):
-    assert words(figures.error_of(line(cells={"± SE": text}), "± SE")) == said
+    assert words(board_table.error_cell({}, line(cells={"± SE": text}))) == said
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_an_error_is_told_as_what_it_is(text, said):
     ],
 )
 def test_a_cost_says_why_it_is_absent(told, cell, said):
-    assert words(figures.cost(line(cells={"Cost": cell}, **told))) == said
+    assert words(board_table.cost_cell({}, line(cells={"Cost": cell}, **told))) == said
 
 
 @pytest.mark.parametrize(
@@ -110,14 +111,14 @@ def test_beside_a_name_stands_what_it_does_not_say(agent, scaffold, model, shown
 
 
 def test_trials_are_told_for_each_task():
-    assert line(n_trials=30, n_tasks=20).trials == "1.5"
-    assert line().trials == "–"
+    assert board_table.trials_cell({}, line(n_trials=30, n_tasks=20)) == "1.5"
+    assert board_table.trials_cell({}, line()) == "–"
 
 
 def test_an_intraclass_correlation_has_its_interval_and_its_tasks():
     told = line(icc={"icc": 0.4138, "lower": 0.0, "upper": 0.781, "n_tasks": 12}, cells={"ICC": "0.41?"})
-    assert words(figures.icc(told)) == "0.41? 0.00–0.78 12 tasks"
-    assert words(figures.icc(line())) == "– not known"
+    assert words(board_table.icc_cell({}, told)) == "0.41? 0.00–0.78 12 tasks"
+    assert words(board_table.icc_cell({}, line())) == "– not known"
 
 
 def test_few_names_are_shown_and_many_are_counted():

@@ -13,13 +13,12 @@ from django.utils import timezone
 
 from leaderboard.boards.queries import NoBoardYet, latest_board, plain_of
 from leaderboard.catalog.models import Benchmark
-from leaderboard.studies.answers import words
+from leaderboard.studies.answers import progress_bar, words
 from leaderboard.studies.versions import versions_file
 from leaderboard.submissions.export import every_eval_ever
 from leaderboard.submissions.export.outcomes import ExportTransaction, OutcomeRows
 from leaderboard.submissions.export.streams import FORMATS, write_dataset
 from leaderboard.terminal.command import USAGE, BenchmarkCommand
-from leaderboard.terminal.printing import progress_bar
 
 FOLDERS = ("every-eval-ever", "hugging-face")
 

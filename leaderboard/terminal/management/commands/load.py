@@ -17,7 +17,7 @@ from leaderboard.errors import Faulty, Refusal
 from leaderboard.operations.file_metadata import FileMetadata
 from leaderboard.operations.loading import LoadReport, load
 from leaderboard.operations.previews import is_partial, loader_of, offer_text, warnings
-from leaderboard.studies.answers import words
+from leaderboard.studies.answers import progress_bar, words
 from leaderboard.studies.versions import versions_in
 from leaderboard.submissions.parsing import importers
 from leaderboard.submissions.parsing.flat import (
@@ -30,7 +30,6 @@ from leaderboard.submissions.parsing.flat import (
 )
 from leaderboard.submissions.parsing.importers import FLAT, FORMATS, Imported, ImportOptions, Source
 from leaderboard.terminal.command import USAGE, ServiceCommand, check_slug, fault_lines, reading
-from leaderboard.terminal.printing import progress_bar
 
 NAMED = {"agent": "name of the agent", "scaffold": "harness around the model", "model": "the model"}
 N_REPLAYED = 10  # agents, at least

@@ -8,11 +8,11 @@ from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES, shown
 from leaderboard.operations.policies import changed_policy, changes, is_replayed, put_in_force, replays
 from leaderboard.operations.previews import foresee
-from leaderboard.studies.answers import verdict
+from leaderboard.studies.answers import progress_bar, verdict
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.queries import latest_study
 from leaderboard.terminal.command import BenchmarkCommand, settings_in
-from leaderboard.terminal.printing import advice, progress_bar
+from leaderboard.terminal.printing import advice
 
 
 class Command(BenchmarkCommand):

@@ -7,9 +7,9 @@ from leaderboard.boards.queries import head_of
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import recompute
+from leaderboard.studies.answers import progress_bar
 from leaderboard.studies.rules import rules_sha256
 from leaderboard.terminal.command import BenchmarkCommand
-from leaderboard.terminal.printing import progress_bar
 
 MIN_COMPLETE = 5  # that a subset is chosen from
 

@@ -11,12 +11,11 @@ from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import NoSuchBenchmark, benchmark_of
 from leaderboard.operations.replaying import replay, store_replay
-from leaderboard.studies.answers import as_text, printed, replay_figures, words
+from leaderboard.studies.answers import as_text, printed, progress_bar, replay_figures, words
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.parsing.flat import add_table_options, table_options
 from leaderboard.terminal.command import USAGE, ServiceCommand, check_slug, count
 from leaderboard.terminal.management.commands.load import read
-from leaderboard.terminal.printing import progress_bar
 
 
 class Command(ServiceCommand):

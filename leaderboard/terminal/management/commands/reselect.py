@@ -19,9 +19,8 @@ from leaderboard.operations.reselections import (
     propose,
 )
 from leaderboard.operations.reselections import reject as reject_proposal
-from leaderboard.studies.answers import as_text, validated, words
+from leaderboard.studies.answers import as_text, progress_bar, validated, words
 from leaderboard.terminal.command import USAGE, BenchmarkCommand, required_reason
-from leaderboard.terminal.printing import progress_bar
 
 N_MOVED = 20  # of tasks, deltas and ranks; their number is always told
 

@@ -4,14 +4,15 @@ from typing import Any
 
 from django.utils import timezone
 
-from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import validate
-from leaderboard.terminal.command import BenchmarkCommand
-from leaderboard.terminal.printing import progress_bar, validation_text
+from leaderboard.studies.answers import progress_bar
+from leaderboard.terminal.command import StudyCommand
+from leaderboard.terminal.printing import validation_text
 
 
-class Command(BenchmarkCommand):
+class Command(StudyCommand):
+    noun = "validation"
     help = (
         "Validate the selection of tasks by nested protocols on the present outcomes, and store the figures."
     )
@@ -25,10 +26,5 @@ class Command(BenchmarkCommand):
             study, is_new = validate(
                 benchmark=benchmark, as_of=timezone.now(), n_jobs=jobs, progress=progress
             )
-        if not is_new:
-            self.stdout.write("The data have not changed since this validation.\n")
-        self.stdout.write(validation_text(study))
-        if is_new and any(one["available"] for one in study.result["protocols"].values()):
-            self.stdout.write(
-                f"\nNext: {PROGRAM} recompute {benchmark} (a board that takes this into account)"
-            )
+        is_available = any(one["available"] for one in study.result["protocols"].values())
+        self.report(study, is_new=is_new, text=validation_text(study), moves_board=is_available)
