@@ -44,7 +44,6 @@ class Band:
     pass_rates: (n_tasks,); NaN where no complete agent has a valid cell.
     p_in_band: (n_tasks,); posterior probability that the pass rate lies from `lo` to `hi`.
     flagged: tasks selected with P(in band) < 0.8 or left out with P(in band) > 0.2; empty unless "stable".
-    unrated: tasks without a pass rate, never selected.
     """
 
     lo: float
@@ -59,7 +58,6 @@ class Band:
     pass_rates: FloatArray
     p_in_band: FloatArray
     flagged: IndexArray
-    unrated: IndexArray
     tried: tuple[Attempt, ...]
 
     @property
@@ -152,7 +150,6 @@ def mid_range(
         pass_rates=read_only(rates),
         p_in_band=read_only(p_in_band),
         flagged=read_only(np.flatnonzero(unsure)),
-        unrated=read_only(np.flatnonzero(np.isnan(rates))),
         tried=tried,
     )
 

@@ -176,7 +176,6 @@ def of_subsets(
     subsets: Mapping[str, Sequence[str]],
     walks: Mapping[str, WalkResult] | None = None,
     base_seed: int = 0,
-    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Replay a rule on each of these subsets from the outset, and, as ``anew``, on one chosen as agents come.
 
@@ -185,7 +184,7 @@ def of_subsets(
     """
     rules = {name: replace(rule, subset=tuple(tasks)) for name, tasks in subsets.items()}
     rules["anew"] = replace(rule, reselected=True)
-    results = side_by_side(record, list(rules.values()), walks, base_seed, progress)
+    results = side_by_side(record, list(rules.values()), walks, base_seed)
     return dict(zip(rules, results, strict=True))
 
 

@@ -122,7 +122,6 @@ def validate(
     history_window: int | None = None,
     hysteresis: float = 0.0,
     widening: bool = True,
-    weights: FloatArray | None = None,
     scores: FloatArray | None = None,
     policy_strategy: str = "mid_range",
     estimator: str = "",
@@ -140,7 +139,6 @@ def validate(
     strategies: when not given, all but those that take more than `widths.MAX_OPERATIONS`; these are named as
         skipped. The policy's strategy always runs.
     seeds: splits of `random_80_20`, and draws of `random` in each fold.
-    weights: (n_agents,); 1/π_i of every agent of the table, in the pass rates alone.
     scores: (n_agents,); full scores y, gaps completed; the mean over the valid tasks where NaN or not given.
     policy_strategy: the one whose interval coverage is measured, and that others are compared with.
     estimator: the policy's; "" is `completion`.
@@ -157,8 +155,8 @@ def validate(
     estimators = (first, *others) if other_estimators else (first,)
     not_estimated = {} if other_estimators else {str(name): "not asked for" for name in others}
     rule = Rule(lo, hi, history_window, hysteresis, widening)
-    band = table_band(table, weights, lo=lo, hi=hi, widening=widening, history_window=history_window)
-    agents = complete_agents(table, weights, scores)
+    band = table_band(table, lo=lo, hi=hi, widening=widening, history_window=history_window)
+    agents = complete_agents(table, scores)
     plans = {name: plan(name, agents, n_seeds=seeds, base_seed=base_seed) for name in protocols}
     bands = {name: fold_bands(agents, folds, rule) for name, folds in plans.items()}
     reasons = {name: _why_not(agents, folds, bands[name], rule) for name, folds in plans.items()}
@@ -228,9 +226,8 @@ def _why_not(agents: CompleteAgents, folds: Plan, bands: FoldBands, rule: Rule) 
     if folds.reason or is_enough(n_used, len(bands.folds)):
         return folds.reason
     first = next(f for f, tasks in enumerate(bands.tasks) if not tasks.size)
-    rows = bands.counted[first]
-    outcomes, weights = agents.outcomes[rows], agents.weights[rows]
-    why = mid_range(outcomes, weights, lo=rule.lo, hi=rule.hi, widening=rule.widening).reason
+    outcomes = agents.outcomes[bands.counted[first]]
+    why = mid_range(outcomes, lo=rule.lo, hi=rule.hi, widening=rule.widening).reason
     n_without = len(bands.folds) - n_used
     return (
         f"{n_without} of {len(bands.folds)} folds {'has' if n_without == 1 else 'have'} no subset; at most a "

@@ -47,7 +47,7 @@ def complete(outcomes, *, dated=True):
     names = tuple(f"a{i:03d}" for i in range(n))
     day = date(2025, 1, 1)
     dates = tuple(day + timedelta(days=i) for i in range(n)) if dated else (None,) * n
-    return CompleteAgents(names, outcomes, np.nanmean(outcomes, axis=1), dates, names, names, np.ones(n))
+    return CompleteAgents(names, outcomes, np.nanmean(outcomes, axis=1), dates, names, names)
 
 
 def likelihood(outcomes, abilities, difficulties):

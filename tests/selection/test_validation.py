@@ -918,7 +918,6 @@ def test_a_history_window_chooses_by_the_latest_and_calibrates_on_all():
         ({"strategies": ["best"]}, "name_unknown", "no strategy is called 'best'"),
         ({"policy_strategy": "best"}, "name_unknown", "no strategy is called 'best'"),
         ({"seeds": 0}, "seeds_range", "0 seeds"),
-        ({"weights": np.ones(3)}, "shape", r"weights \(3,\) for 12 agents"),
     ],
 )
 def test_what_is_not_known_is_refused_by_name(options, refusal, message):
