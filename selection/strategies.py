@@ -159,6 +159,37 @@ class Training:
     fit_of: Callable[[IndexArray], rasch.RaschFit] | None = None
     widening: bool = True
 
+    @classmethod
+    def of(
+        cls,
+        outcomes: FloatArray,
+        scores: FloatArray,
+        dates: Sequence[date | None] | None = None,
+        weights: FloatArray | None = None,
+        *,
+        lo: float = bands.LO,
+        hi: float = bands.HI,
+    ) -> "Training":
+        """Take all agents of a matrix as training agents.
+
+        outcomes: (n, m); mean outcomes of complete agents on the active tasks; NaN where missing.
+        dates: in name order, so that position breaks ties as the name does.
+        weights: (n,); 1/π_i, in the pass rates alone.
+        Raises SelectionError (shape, score_missing).
+        """
+        outcomes, scores = np.asarray(outcomes, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+        rates = bands.pass_rates(outcomes, weights)
+        n = outcomes.shape[0]
+        if scores.shape != (n,):
+            raise SelectionError(f"scores {scores.shape} for {n} agents", code="shape")
+        if not np.isfinite(scores).all():
+            raise SelectionError(
+                f"agent {int(np.argmin(np.isfinite(scores)))} has no full score", code="score_missing"
+            )
+        if dates is not None and len(dates) != n:
+            raise SelectionError(f"{len(dates)} dates for {n} agents", code="shape")
+        return cls(outcomes, scores, np.arange(outcomes.shape[0]), rates, dates, lo, hi)
+
     @property
     def n(self) -> int:
         """Number of training agents."""

@@ -9,10 +9,9 @@ import numpy as np
 from analytics.outcome_table import OutcomeTable
 from analytics.record import About, Counting, Record
 from analytics.record.alike import Repeats
-from selection import bands, ridge
+from selection import ridge
 from selection.folds import CompleteAgents
 from selection.intervals import intervals
-from selection.strategies import Training
 
 NAN = np.nan
 
@@ -159,9 +158,3 @@ def in_fifths(seed, n, k, share_missing=0.0):
     outcomes = rng.integers(0, 6, (n, k)) / 5
     outcomes[rng.random((n, k)) < share_missing] = NAN
     return outcomes, rng.random(n)
-
-
-def training_of(outcomes, scores, dates=None, weights=None, *, lo=bands.LO, hi=bands.HI):
-    """All agents of a matrix as training agents, pass rates weighted on request."""
-    rates = bands.pass_rates(outcomes, weights)
-    return Training(outcomes, scores, np.arange(len(outcomes)), rates, dates, lo, hi)

@@ -12,7 +12,7 @@ from selection.prior import OVER, PriorDecisions, Staged, SubsetVersion
 from selection.rules import Rules
 from selection.standings import answer, table, words
 from selection.standings.choice import chosen_tasks, training
-from selection.strategies import STRATEGIES
+from selection.strategies import STRATEGIES, Training
 from tests.selection.records import (
     NAN,
     band,
@@ -21,7 +21,6 @@ from tests.selection.records import (
     completed,
     days,
     record_of,
-    training_of,
     with_newcomers,
 )
 
@@ -137,7 +136,7 @@ def test_a_strategy_chooses_as_many_tasks_as_the_band(strategy):
     outcomes = board(16, 40)
     record = record_of(outcomes, dates=days(16))
     found = answer(record, Rules(strategy=strategy, seed=7))
-    training = training_of(outcomes, outcomes.mean(axis=1), record.table.dates)
+    training = Training.of(outcomes, outcomes.mean(axis=1), record.table.dates)
     what = () if strategy == "random" else ("subset",)
     chosen = STRATEGIES[strategy](training, band(outcomes).size, generator(7, strategy, *what))
     assert found.subset.tasks == tuple(f"t{j:03d}" for j in sorted(chosen))

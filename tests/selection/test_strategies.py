@@ -11,7 +11,7 @@ from selection import bands, rasch
 from selection.errors import SelectionError
 from selection.strategies import SEEDED, STRATEGIES, Training
 from tests.refusals import refused
-from tests.selection.records import matrix_of, training_of
+from tests.selection.records import matrix_of
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 NAN = math.nan
@@ -30,7 +30,7 @@ def rated(rates, n=10):
 def board(n_passed, n=10):
     """One column for each number: that many of the agents pass."""
     outcomes = np.array([[float(i < n_passed_by) for n_passed_by in n_passed] for i in range(n)])
-    return training_of(outcomes, outcomes.mean(axis=1))
+    return Training.of(outcomes, outcomes.mean(axis=1))
 
 
 def simulated(seed, n, m, share_missing=0.0):
@@ -114,13 +114,13 @@ def test_a_short_group_passes_the_rest_on_in_order():
 def test_information_takes_the_tasks_near_the_abilities():
     # All agents alike: θ is the same for all, and P(1 − P) falls with the distance of p from ½.
     row = np.array([0.05, 0.5, 0.9, 0.45, 0.7, 0.2])
-    training = training_of(np.tile(row, (6, 1)), np.full(6, row.mean()))
+    training = Training.of(np.tile(row, (6, 1)), np.full(6, row.mean()))
     assert picked("information", training, 3) == [1, 3, 4]
 
 
 def test_equally_informative_tasks_stand_in_task_order():
     row = np.array([0.2, 0.5, 0.5, 0.8, 0.5])
-    training = training_of(np.tile(row, (6, 1)), np.full(6, row.mean()))
+    training = Training.of(np.tile(row, (6, 1)), np.full(6, row.mean()))
     assert picked("information", training, 2) == [1, 2]
     assert picked("information", training, 4) == [0, 1, 2, 4]
 
@@ -135,25 +135,25 @@ def test_the_forecast_asks_the_latest_ten_by_date_and_name(backwards, latest):
     fitted = rasch.fit(outcomes)
     p = 1 / (1 + np.exp(fitted.difficulties - fitted.abilities[latest, None]))
     expected = sorted(np.argsort(-(p * (1 - p)).sum(axis=0))[:5].tolist())
-    assert picked("forecast", training_of(outcomes, outcomes.mean(axis=1), dates), 5) == expected
+    assert picked("forecast", Training.of(outcomes, outcomes.mean(axis=1), dates), 5) == expected
 
 
 def test_with_ten_agents_or_fewer_the_forecast_is_the_information():
     outcomes, scores, dates = simulated(3, 10, 30)
-    training = training_of(outcomes, scores, dates)
+    training = Training.of(outcomes, scores, dates)
     assert picked("forecast", training, 9) == picked("information", training, 9)
 
 
 def test_greedy_takes_the_column_that_is_the_score():
     outcomes, _, _ = simulated(4, 20, 12)
-    training = training_of(outcomes, outcomes[:, 7])
+    training = Training.of(outcomes, outcomes[:, 7])
     assert picked("greedy", training, 1) == [7]
 
 
 def test_greedy_takes_the_first_of_twin_tasks():
     outcomes, _, _ = simulated(4, 20, 12)
     outcomes[:, [3, 9]] = outcomes[:, [7, 7]]
-    assert picked("greedy", training_of(outcomes, outcomes[:, 7]), 1) == [3]
+    assert picked("greedy", Training.of(outcomes, outcomes[:, 7]), 1) == [3]
 
 
 # --------------------------------------------------------------------------------------------- by definition
@@ -166,7 +166,7 @@ BOARDS = st.tuples(st.integers(0, 2**32 - 1), st.integers(5, 20), st.integers(3,
 @given(BOARDS, st.sampled_from(sorted(set(STRATEGIES) - {"mid_range"})), st.data())
 def test_k_different_tasks_in_order(sizes, name, data):
     outcomes, scores, dates = simulated(*sizes, share_missing=0.05)
-    training = training_of(outcomes, scores + 1e-3 * np.arange(scores.size), dates)
+    training = Training.of(outcomes, scores + 1e-3 * np.arange(scores.size), dates)
     rates = np.nanmean(outcomes, axis=0)
     n_available = np.count_nonzero((rates > 0.02) & (rates < 0.98)) if name == "spread" else rates.size
     if not n_available:
@@ -187,8 +187,8 @@ def test_a_task_nobody_ran_is_never_picked_and_changes_nothing(sizes, name):
     n_inside = int(np.sum((outcomes.mean(axis=0) > 0.02) & (outcomes.mean(axis=0) < 0.98)))
     if n_inside < 2:
         return
-    tasks = picked(name, training_of(outcomes, scores, dates), n_inside - 1)
-    moved = picked(name, training_of(with_gap, scores, dates), n_inside - 1)
+    tasks = picked(name, Training.of(outcomes, scores, dates), n_inside - 1)
+    moved = picked(name, Training.of(with_gap, scores, dates), n_inside - 1)
     assert moved == [task + (task >= 2) for task in tasks]
 
 
@@ -205,7 +205,7 @@ def test_agents_left_out_have_no_say(sizes, name):
     k = int(np.sum((rates > 0.02) & (rates < 0.98)))
     if not k:
         return
-    plain = training_of(outcomes[rows], scores[rows], dates[: n - 1])
+    plain = Training.of(outcomes[rows], scores[rows], dates[: n - 1])
     for all_outcomes, all_scores in ((outcomes, scores), (other_outcomes, other_scores)):
         fold = Training(all_outcomes, all_scores, rows, rates, dates)
         assert picked(name, fold, k) == picked(name, plain, k)
@@ -218,15 +218,15 @@ def test_the_band_is_that_of_the_whole_selection(sizes, edges):
     outcomes, scores, _ = simulated(*sizes, share_missing=0.05)
     lo, hi = edges
     band = bands.mid_range(outcomes, lo=lo, hi=hi)
-    assert training_of(outcomes, scores, lo=lo, hi=hi).band_tasks.tolist() == band.tasks.tolist()
+    assert Training.of(outcomes, scores, lo=lo, hi=hi).band_tasks.tolist() == band.tasks.tolist()
 
 
 def test_weights_count_in_the_pass_rates_alone():
     outcomes, scores, dates = simulated(6, 12, 20)
     weights = np.arange(1.0, 13.0)
-    weighted = training_of(outcomes, scores, dates, weights)
+    weighted = Training.of(outcomes, scores, dates, weights)
     assert weighted.pass_rates.tolist() == bands.pass_rates(outcomes, weights).tolist()
-    plain = training_of(outcomes, scores, dates)
+    plain = Training.of(outcomes, scores, dates)
     for name in ("greedy", "information", "forecast"):
         assert picked(name, weighted, 6) == picked(name, plain, 6)
 
@@ -324,7 +324,7 @@ def greedy_by_hat_matrices(outcomes, scores, k):
 def test_greedy_on_a_toy_equals_refits_of_scikit_learn():
     outcomes, scores, _ = simulated(9, 8, 14)
     for k in (1, 2, 5):
-        assert picked("greedy", training_of(outcomes, scores), k) == greedy_by_refits(outcomes, scores, k)
+        assert picked("greedy", Training.of(outcomes, scores), k) == greedy_by_refits(outcomes, scores, k)
 
 
 @pytest.mark.slow(each=True)
@@ -332,7 +332,7 @@ def test_greedy_on_a_real_board_equals_refits_of_scikit_learn(real_rows):
     outcomes = matrix_of(real_rows("hal_corebench_hard"))
     assert not np.isnan(outcomes).any()
     scores = outcomes.mean(axis=1)
-    assert picked("greedy", training_of(outcomes, scores), 2) == greedy_by_refits(outcomes, scores, 2)
+    assert picked("greedy", Training.of(outcomes, scores), 2) == greedy_by_refits(outcomes, scores, 2)
 
 
 @pytest.mark.parametrize("name", ["hal_corebench_hard", "hal_taubench_airline", "hal_gaia"])
@@ -340,7 +340,7 @@ def test_greedy_to_full_size_equals_hat_matrices_from_scratch(real_rows, name):
     outcomes = matrix_of(real_rows(name))
     scores = np.nanmean(outcomes, axis=1)
     completed = np.where(np.isnan(outcomes), np.nanmean(outcomes, axis=0), outcomes)
-    training = training_of(outcomes, scores)
+    training = Training.of(outcomes, scores)
     k = min(20, training.band_tasks.size)
     assert picked("greedy", training, k) == greedy_by_hat_matrices(completed, scores, k)
 
@@ -353,7 +353,7 @@ def test_greedy_equals_hat_matrices_from_scratch_with_missing_cells_at_column_me
     completed = np.where(np.isnan(outcomes), np.nanmean(outcomes, axis=0), outcomes)
     for k in (1, m // 2 + 1):
         expected = greedy_by_hat_matrices(completed, scores, k)
-        assert picked("greedy", training_of(outcomes, scores), k) == expected
+        assert picked("greedy", Training.of(outcomes, scores), k) == expected
 
 
 # ------------------------------------------------------------------------------------------------ refusals
@@ -363,7 +363,7 @@ def test_greedy_equals_hat_matrices_from_scratch_with_missing_cells_at_column_me
 @pytest.mark.parametrize("k", [0, 5])
 def test_a_number_of_tasks_that_cannot_be_had_is_refused(name, k):
     outcomes = np.column_stack([np.eye(4), np.full(4, NAN)])
-    training = training_of(outcomes, np.arange(4.0), [date(2025, 1, 1)] * 4)
+    training = Training.of(outcomes, np.arange(4.0), [date(2025, 1, 1)] * 4)
     with refused(SelectionError, "too_few_tasks", match=f"{name}: {k} tasks asked for, 4 to choose from"):
         picked(name, training, k)
 
@@ -393,7 +393,7 @@ def test_the_forecast_needs_every_date(dates):
     with refused(
         SelectionError, "dates_missing", match=f"forecast: {n_undated} of 12 training agents have no date"
     ):
-        picked("forecast", training_of(outcomes, scores, dates), 3)
+        picked("forecast", Training.of(outcomes, scores, dates), 3)
 
 
 def test_a_missing_date_of_an_agent_left_out_is_none_of_the_folds_business():
@@ -405,6 +405,20 @@ def test_a_missing_date_of_an_agent_left_out_is_none_of_the_folds_business():
 def test_greedy_refuses_equal_scores_and_two_agents():
     outcomes, _, _ = simulated(2, 6, 9)
     with refused(SelectionError, "scores_equal", match=r"all 6 training agents score 0\.25"):
-        picked("greedy", training_of(outcomes, np.full(6, 0.25) + 1e-12 * np.arange(6)), 3)
+        picked("greedy", Training.of(outcomes, np.full(6, 0.25) + 1e-12 * np.arange(6)), 3)
     with refused(SelectionError, "too_few_agents", match="needs at least 3; there are 2"):
-        picked("greedy", training_of(outcomes[:2], np.array([0.1, 0.9])), 3)
+        picked("greedy", Training.of(outcomes[:2], np.array([0.1, 0.9])), 3)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "scores", "dates", "refusal", "message"),
+    [
+        ([[0.0, 1.0]], [0.5, 0.5], None, "shape", r"scores \(2,\) for 1 agents"),
+        ([[0.0, 1.0]], [0.5], [], "shape", "0 dates for 1 agents"),
+        ([[0.0, 1.0]], [NAN], None, "score_missing", "agent 0 has no full score"),
+        ([[0.0, 1.2]], [0.5], None, "outcome_range", "agent 0, task 1: 1.2"),
+    ],
+)
+def test_what_cannot_train_is_refused_by_name(outcomes, scores, dates, refusal, message):
+    with refused(SelectionError, refusal, match=message):
+        Training.of(np.array(outcomes), np.array(scores), dates)
