@@ -399,9 +399,11 @@ def fold_pass_rates(outcomes: FloatArray, counted: Sequence[IndexArray]) -> Floa
     valid = ~np.isnan(outcomes)
     rates = _sums(np.where(valid, outcomes, 0.0), counted)
     if valid.all():
-        return rates / np.array([rows.size for rows in counted])[:, None]
+        rates /= np.array([rows.size for rows in counted])[:, None]
+        return rates
     n_valid = _sums(valid.astype(np.float64), counted)
-    return rates / np.where(n_valid > 0, n_valid, np.nan)
+    rates /= np.where(n_valid > 0, n_valid, np.nan)
+    return rates
 
 
 def fold_bands(agents: CompleteAgents, plan: Plan, rule: Rule) -> FoldBands:

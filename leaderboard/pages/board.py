@@ -33,7 +33,7 @@ from leaderboard.pages.caching import cached_page
 from leaderboard.pages.replay_summary import replay_summary
 from leaderboard.plots.marks import Chart
 from leaderboard.plots.pareto import Point, cost_axis, day_axis, pareto
-from leaderboard.studies.answers import Standings, gaps, heads, printed, table, words
+from leaderboard.studies.answers import Standings, gaps, in_headlines, printed, table, words
 
 N_ROWS = 100  # before one asks for all
 SWITCH = {"full": "all {n} tasks", "subset": "the {n} ranking tasks", "domain": "tasks like these"}
@@ -164,7 +164,7 @@ def _rows(page: dict[str, Any], shown: Sequence[BoardLine]) -> dict[str, Any]:
     is_unbelieved = any(line.cells.get("Cost") == words.UNBELIEVED for line in page["lines"])
     n_tied = reference.n_tied if reference else None
     n_first = len(standings.targets[page["target"]].may_be_first)
-    n_named = sum(bool(words.heads(standings, line.entry)) for line in all_ranked)
+    n_named = sum(bool(words.in_headlines(standings, line.entry)) for line in all_ranked)
     return {
         "n_ranked": n_ranked,
         "ranked": ranked,
@@ -300,8 +300,8 @@ def score_chart(page: dict[str, Any]) -> Chart | None:
         if line.target_result.score is not None and line.target_result.rank is not None
     ]
     known = words.whole_costs(standings)
-    heading = {line.entry.agent for line in ranked if heads(standings, line.entry)}
-    of = "agents" if len(heading) == len(ranked) else words.heading(standings)
+    heading = {line.entry.agent for line in ranked if in_headlines(standings, line.entry)}
+    of = "agents" if len(heading) == len(ranked) else words.headline_agents(standings)
     took, title, axis_of = "Cost", "Cost against score", cost_axis
     drawn = [(line, known[line.entry.agent]) for line in ranked if line.entry.agent in known]
     if drawn:

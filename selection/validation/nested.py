@@ -39,11 +39,10 @@ from selection.strategies import STRATEGIES
 from selection.validation.figures import clear_pairs
 from selection.validation.paired import prequential
 from selection.validation.study import (
-    Measured,
     NestedStudy,
     Null,
+    StrategyResult,
     ValidationFigures,
-    Whole,
     is_enough,
     measure,
     unavailable,
@@ -151,9 +150,7 @@ def validate(
     names = tuple(STRATEGIES) if strategies is None else tuple(strategies)
     _check(protocols, names, policy_strategy, seeds, jobs)
     first = checked_name(estimator or ESTIMATORS[0])
-    others = [name for name in ESTIMATORS if name != first]
-    estimators = (first, *others) if other_estimators else (first,)
-    not_estimated = {} if other_estimators else {str(name): "not asked for" for name in others}
+    others = tuple(name for name in ESTIMATORS if name != first)
     rule = Rule(lo, hi, history_window, hysteresis, widening)
     band = table_band(table, lo=lo, hi=hi, widening=widening, history_window=history_window)
     agents = complete_agents(table, scores)
@@ -170,30 +167,23 @@ def validate(
         groups=jackknife_groups(agents),
         bands=bands,
         nulls={},
-        estimators=estimators,
-        not_estimated=not_estimated,
+        estimators=(first, *others) if other_estimators else (first,),
+        not_estimated={} if other_estimators else {str(name): "not asked for" for name in others},
         rule=rule,
         base_seed=base_seed,
         n_draws=seeds,
         with_errors=standard_errors,
         coverage_of=policy_strategy if coverage else "",
-        no_coverage=too_many(coverage_operations(policy_strategy, available.values(), estimators[0])),
+        no_coverage=too_many(coverage_operations(policy_strategy, available.values(), first)),
     )
     with one_blas_thread():
-        if available and n_null_draws:
-            study = replace(study, nulls=_nulls(study, run, n_null_draws))
-        if "completion" in estimators:  # once; the agents keep the fits for every strategy and draw
-            for rows in rows_used(
-                agents, [fold.training for of_protocol in available.values() for fold in of_protocol.folds]
-            ):
-                agents.model_of(rows)
         spread = spread or (processes(jobs) if jobs > 1 else None)
-        measured = _measured(study, _units(available, run), spread, progress)
+        measured = _measured(_prepared(study, available, run, n_null_draws), available, run, spread, progress)
         why_not = reasons.get(LEFT_OUT, "no agent was asked to be left out")
         around = bands_around(study, band, run, why_not) if other_bands else None
-    measured |= {(name, strategy): (skipped[strategy], {}) for name in available for strategy in skipped}
+    measured |= {(name, strategy): skipped[strategy] for name in available for strategy in skipped}
     measured = {
-        unit: with_differences(pooled, unit, measured, policy_strategy) for unit, pooled in measured.items()
+        unit: with_differences(result, unit, measured, policy_strategy) for unit, result in measured.items()
     }
     return Validation(
         n_agents=agents.n,
@@ -202,10 +192,23 @@ def validate(
         band=band,
         task_names=table.tasks,
         strategy=policy_strategy,
-        estimator=estimators[0],
+        estimator=first,
         protocols={name: _protocol(name, study, reasons[name], names, measured) for name in protocols},
         bands=around,
     )
+
+
+def _prepared(
+    study: NestedStudy, available: Mapping[str, FoldBands], strategies: Sequence[str], n_null_draws: int
+) -> NestedStudy:
+    """Compute once what all units share: the nulls, and the fits, which the agents keep."""
+    if available and n_null_draws:
+        study = replace(study, nulls=_nulls(study, strategies, n_null_draws))
+    if "completion" in study.estimators:
+        training = [fold.training for bands in available.values() for fold in bands.folds]
+        for rows in rows_used(study.agents, training):
+            study.agents.model_of(rows)
+    return study
 
 
 def jackknife_groups(agents: CompleteAgents) -> IndexArray:
@@ -236,13 +239,17 @@ def _why_not(agents: CompleteAgents, folds: Plan, bands: FoldBands, rule: Rule) 
 
 
 def _protocol(
-    protocol: str, study: NestedStudy, reason: str, strategies: Sequence[str], measured: Mapping[Unit, Whole]
+    protocol: str,
+    study: NestedStudy,
+    reason: str,
+    strategies: Sequence[str],
+    measured: Mapping[Unit, StrategyResult],
 ) -> Protocol:
     bands = study.bands[protocol]
     sizes = [tasks.size for tasks in bands.tasks if tasks.size]
     by_strategy = {name: measured[protocol, name] for name in strategies if not reason}
-    scaffolds = sorted({scaffold for _, by_scaffold in by_strategy.values() for scaffold in by_scaffold})
-    shares = {name: replicates.shares for name, ((_, replicates), _) in by_strategy.items()}
+    scaffolds = sorted({scaffold for result in by_strategy.values() for scaffold in result.by_scaffold})
+    shares = {name: result.replicates.shares for name, result in by_strategy.items()}
     known = {name: table for name in STRATEGIES if (table := shares.get(name)) is not None}
     return Protocol(
         available=not reason,
@@ -250,9 +257,13 @@ def _protocol(
         n_folds=len(bands.folds),
         n_skipped=len(bands.folds) - len(sizes),
         k_mean=float(np.mean(sizes)) if sizes else None,
-        strategies={name: figures for name, ((figures, _), _) in by_strategy.items()},
+        strategies={name: result.figures for name, result in by_strategy.items()},
         per_scaffold={
-            scaffold: {name: by[scaffold][0] for name, (_, by) in by_strategy.items() if scaffold in by}
+            scaffold: {
+                name: result.by_scaffold[scaffold].figures
+                for name, result in by_strategy.items()
+                if scaffold in result.by_scaffold
+            }
             for scaffold in scaffolds
         },
         prequential=prequential(known, study.agents.dates, study.groups),
@@ -261,7 +272,7 @@ def _protocol(
 
 def _skipped(
     names: Sequence[str], bands: Mapping[str, FoldBands], n_draws: int, policy_strategy: str
-) -> dict[str, Measured]:
+) -> dict[str, StrategyResult]:
     reasons = {name: too_many(operations(name, bands.values(), n_draws)) for name in names}
     return {
         name: unavailable(f"skipped: {reason}; it runs when asked for by name (--strategy {name})")
@@ -333,33 +344,31 @@ def processes(n_jobs: int) -> Spread:
     return spread
 
 
-def _units(bands: Mapping[str, FoldBands], strategies: Sequence[str]) -> list[Unit]:
-    """Strategies under protocols, the costliest first, so that no worker is left with a long one."""
+def _measured(
+    study: NestedStudy,
+    available: Mapping[str, FoldBands],
+    strategies: Sequence[str],
+    spread: Spread | None,
+    progress: Callable[[int, int], None] | None,
+) -> dict[Unit, StrategyResult]:
+    """Measure strategies under protocols, the costliest first, so that no worker is left with a long one."""
 
     def cost(unit: Unit) -> tuple[int, int]:
         protocol, strategy = unit
         rank = COSTLIEST_FIRST.index(strategy) if strategy in COSTLIEST_FIRST else len(COSTLIEST_FIRST)
-        return rank, -len(bands[protocol].folds)
+        return rank, -len(available[protocol].folds)
 
-    return sorted(((protocol, strategy) for protocol in bands for strategy in strategies), key=cost)
-
-
-def _measured(
-    study: NestedStudy,
-    units: Sequence[Unit],
-    spread: Spread | None,
-    progress: Callable[[int, int], None] | None,
-) -> dict[Unit, Whole]:
+    units = sorted(((protocol, strategy) for protocol in available for strategy in strategies), key=cost)
     n_all, n_done = sum(len(study.bands[protocol].folds) for protocol, _ in units), 0
     tell = progress or (lambda done, total: None)
     tell(0, n_all)
-    measured = dict[Unit, Whole]()
+    measured = dict[Unit, StrategyResult]()
     if spread is None:  # the folds within a unit are told
 
         def within(n_folds: int) -> None:
             tell(n_done + n_folds, n_all)
 
-        answers: Iterator[Whole] = (measure(study, *unit, within) for unit in units)
+        answers: Iterator[StrategyResult] = (measure(study, *unit, within) for unit in units)
     else:
         needed = ((replace(study, bands={unit[0]: study.bands[unit[0]]}), *unit) for unit in units)
         answers = spread(_alone, needed)
@@ -370,7 +379,7 @@ def _measured(
     return measured
 
 
-def _alone(study: NestedStudy, protocol: str, strategy: str) -> Whole:
+def _alone(study: NestedStudy, protocol: str, strategy: str) -> StrategyResult:
     """Measure one unit on a worker, whose sums are those of one BLAS thread too."""
     with one_blas_thread():
         return measure(study, protocol, strategy)

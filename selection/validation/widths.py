@@ -139,7 +139,7 @@ def _width(study: NestedStudy, lo: float, hi: float, in_use: bool) -> dict[str, 
         rule=rule,
         coverage_of="",
     )
-    (figures, _), _ = measure(alone, LEFT_OUT, "mid_range")
+    figures = measure(alone, LEFT_OUT, "mid_range").figures
     names = ("n", "rho", "pairs_correct_full", "reason")
     errors = {"se": {name: figures.se.get(name) for name in WITH_ERRORS}}
     return width | {name: getattr(figures, name) for name in names} | errors
