@@ -117,7 +117,7 @@ def _band(arguments: argparse.Namespace) -> Answer:
             for j in positions
         ]
 
-    n_trials = trials(record, band.tasks, prior.variances.facets)
+    n_trials = trials(record, band.tasks, prior.facets)
     values = {
         "agents": band.n_complete,
         "agents_in_file": record.n_agents,

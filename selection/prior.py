@@ -95,23 +95,13 @@ class Staged:
 
 
 @dataclass(frozen=True)
-class Variances:
-    """What a variance study found.
-
-    facets: runs, prompts and judges; components None where never measured.
-    """
-
-    facets: tuple[Facet, ...] = NEVER_MEASURED
-    not_measured: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class PriorDecisions:
     """Decisions and measurements that stand.
 
     subsets: versions that were active, in order; the last is in use. Empty: S is chosen from the record.
     fitted: None: the calibration is fitted on the complete agents of the record.
     validation: `selection.validation.as_json` of the validation that stands.
+    facets: what a variance study found of runs, prompts and judges; components None where never measured.
     promises: by agent, the latest estimated full score that a board showed.
     full_runs_only, revalidating, not_revalidated: why an operator asked for full runs only; the open drift
         request; that a monitor alarmed and not all runs asked for came in time; else empty.
@@ -128,7 +118,7 @@ class PriorDecisions:
     subsets: tuple[SubsetVersion, ...] = ()
     fitted: FittedOn | None = None
     validation: Mapping[str, Any] | None = None
-    variances: Variances = field(default_factory=Variances)
+    facets: tuple[Facet, ...] = NEVER_MEASURED
     promises: Mapping[str, Promise] = field(default_factory=dict)
     full_runs_only: str = ""
     revalidating: str = ""

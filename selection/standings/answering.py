@@ -85,7 +85,7 @@ def error_model_of(
     """Return what every target reads; `in_headlines`: agents that headlines are made from, None: all."""
     return targets.ErrorModel(
         record=record,
-        facets=prior.variances.facets,
+        facets=prior.facets,
         seed=rules.seed,
         draws=prior.draws,
         in_headlines=in_headlines,
@@ -113,7 +113,7 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
         }
         if few := _too_few(record, results):
             results = {name: targets.unranked(one, few) for name, one in results.items()}
-    chosen, facets = base.chosen, prior.variances.facets
+    chosen, facets = base.chosen, prior.facets
     phase, why = _phase(chosen, rules, prior)
     target, why_target = default_target(base, estimated, rules, prior)
     ended = [i for i in np.flatnonzero(placing.is_chosen_for(record)).tolist() if i in estimated]
@@ -135,7 +135,6 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
         not_measured=(
             *absent,
             *(terms.UNMEASURED[facet.name] for facet in facets if facet.with_agent is None),
-            *prior.variances.not_measured,
         ),
         measured=tuple(terms.MEASURED[facet.name] for facet in facets if facet.with_agent is not None),
         savings=savings(record, base.subset, base.on_subset, ended, level) if base.subset.size else None,

@@ -192,7 +192,7 @@ def agrees(board, name, protocol, strategies):
         assert found.k_mean == pytest.approx(np.mean(sizes))
         n_records = sum(map(len, by_pool.values()))
         if n_records < 10 or len(sizes) < 3:
-            # R² of fewer is not published (STATISTICS §4), and says so.
+            # R² of fewer is not published (README, “Nested validation”), and says so.
             assert mine.notes["r2"].endswith(f"there are {n_records} in {len(sizes)}")
             figures["r2"] = None
         for figure in FIGURES:
@@ -252,7 +252,7 @@ PUBLISHED = [
 
 @pytest.mark.parametrize(("name", "protocol", "strategy", "expected"), PUBLISHED)
 def test_figures_worked_out_elsewhere(board, name, protocol, strategy, expected):
-    # Recomputed by independent scripts on these matrices (STATISTICS §4, its checks).
+    # Recomputed by independent scripts on these matrices (README, “Nested validation”).
     found = validate(board(name)[0], protocols=[protocol], strategies=[strategy], **QUICK)
     figures = found.protocols[protocol].strategies[strategy]
     assert {name: getattr(figures, name) for name in expected} == pytest.approx(expected, abs=1e-3)
