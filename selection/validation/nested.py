@@ -16,7 +16,7 @@ from analytics.drift.fidelity import N_DRAWS, Nulls, nulls
 from analytics.frames import pandas_there
 from analytics.outcome_table import OutcomeTable
 from analytics.programs import one_blas_thread
-from selection.bands import HI, LO, Band, mid_range, table_band
+from selection.bands import Band, mid_range, table_band
 from selection.errors import SelectionError
 from selection.folds import (
     N_SEEDS,
@@ -116,11 +116,7 @@ def validate(
     strategies: Sequence[str] | None = None,
     seeds: int = N_SEEDS,
     base_seed: int = 0,
-    lo: float = LO,
-    hi: float = HI,
-    history_window: int | None = None,
-    hysteresis: float = 0.0,
-    widening: bool = True,
+    band_rule: Rule | None = None,
     scores: FloatArray | None = None,
     policy_strategy: str = "mid_range",
     estimator: str = "",
@@ -151,8 +147,10 @@ def validate(
     _check(protocols, names, policy_strategy, seeds, jobs)
     first = checked_name(estimator or ESTIMATORS[0])
     others = tuple(name for name in ESTIMATORS if name != first)
-    rule = Rule(lo, hi, history_window, hysteresis, widening)
-    band = table_band(table, lo=lo, hi=hi, widening=widening, history_window=history_window)
+    rule = band_rule or Rule()
+    band = table_band(
+        table, lo=rule.lo, hi=rule.hi, widening=rule.widening, history_window=rule.history_window
+    )
     agents = complete_agents(table, scores)
     plans = {name: plan(name, agents, n_seeds=seeds, base_seed=base_seed) for name in protocols}
     bands = {name: fold_bands(agents, folds, rule) for name, folds in plans.items()}

@@ -41,7 +41,7 @@ class NewcomerPrior:
     variance: float
 
 
-class Look(NamedTuple):
+class InterimEstimate(NamedTuple):
     """A look: ŷ from k tasks, and the model's own standard error."""
 
     k: int
@@ -49,13 +49,13 @@ class Look(NamedTuple):
     se: float
 
 
-class Walk(NamedTuple):
+class BatchWalk(NamedTuple):
     """Looks; tasks of each batch delivered in full, the most informative first (equal ones in task order).
 
     waiting: tasks of the batch under way that are not delivered, ascending.
     """
 
-    looks: list[Look]
+    looks: list[InterimEstimate]
     batches: list[IndexArray]
     waiting: IndexArray
 
@@ -155,7 +155,7 @@ def ability(start: NewcomerPrior, outcomes: FloatArray, known: Mask) -> float:
     raise RaschUnfinished(f"a derivative of {slope:.1e} is left after {MAX_ITERATIONS} steps")
 
 
-def completed(start: NewcomerPrior, outcomes: FloatArray, is_assigned: Mask) -> Look:
+def completed(start: NewcomerPrior, outcomes: FloatArray, is_assigned: Mask) -> InterimEstimate:
     """k, ŷ and se from the valid outcomes among the tasks asked for.
 
     outcomes: (m,); NaN where missing or invalid.
@@ -167,29 +167,29 @@ def completed(start: NewcomerPrior, outcomes: FloatArray, is_assigned: Mask) -> 
     information = float(spread[known].sum()) + 1.0 / start.variance
     rest, m = float(spread[~known].sum()), outcomes.size
     score = (float(outcomes[known].sum()) + float(passing[~known].sum())) / m
-    return Look(int(is_assigned.sum()), score, float(np.sqrt(rest + rest**2 / information)) / m)
+    return InterimEstimate(int(is_assigned.sum()), score, float(np.sqrt(rest + rest**2 / information)) / m)
 
 
-def walk(start: NewcomerPrior, outcomes: FloatArray, delivered: Mask | None = None) -> Walk:
+def walk(start: NewcomerPrior, outcomes: FloatArray, delivered: Mask | None = None) -> BatchWalk:
     """Follow an agent batch by batch, until one is not delivered or the last look is reached.
 
     outcomes: (m,); mean outcomes; NaN where missing or invalid. Those outside the batches are not looked at.
     delivered: (m,); tasks that the agent ran, invalid ones too; all where not given: a replay.
     """
     m, ends = outcomes.size, looks_of(outcomes.size)
-    is_assigned, looks, batches = np.zeros(m, dtype=np.bool_), list[Look](), list[IndexArray]()
+    is_assigned, looks, batches = np.zeros(m, dtype=np.bool_), list[InterimEstimate](), list[IndexArray]()
     while is_assigned.sum() < ends[-1]:
         level = ability(start, outcomes, is_assigned & ~np.isnan(outcomes))
         passing = expit(level - start.difficulties)
         informative, left = np.round(passing * (1.0 - passing), DECIMALS), np.flatnonzero(~is_assigned)
         batch = left[np.argsort(-informative[left], kind="stable")[: batch_size(m)]]
         if delivered is not None and not delivered[batch].all():
-            return Walk(looks, batches, np.sort(batch[~delivered[batch]]))
+            return BatchWalk(looks, batches, np.sort(batch[~delivered[batch]]))
         is_assigned[batch] = True
         batches.append(batch)
         if int(is_assigned.sum()) in ends:
             looks.append(completed(start, outcomes, is_assigned))
-    return Walk(looks, batches, np.empty(0, dtype=np.intp))
+    return BatchWalk(looks, batches, np.empty(0, dtype=np.intp))
 
 
 def calibrated(agents: CompleteAgents, rows: IndexArray) -> Calibration:
@@ -211,7 +211,7 @@ def calibration_of(z: FloatArray) -> Calibration:
     return split_conformal(largest), scale
 
 
-def half_widths(calibration: Calibration, looks: Sequence[Look]) -> FloatArray:
+def half_widths(calibration: Calibration, looks: Sequence[InterimEstimate]) -> FloatArray:
     """q·c_t·se_t of the looks that were reached, shape (n_looks_reached,)."""
     quantile, scale = calibration
     return np.asarray(quantile * scale[: len(looks)] * np.array([one.se for one in looks]), np.float64)
