@@ -122,16 +122,15 @@ class Payload:
 
     def key(self, benchmark: str) -> str:
         """Give the idempotency key: the same for the same delivery, on any machine and after any crash."""
-        said = [benchmark, self.name != "", self.fields, *([self.form] if self.form else [])]
-        told = json.dumps(said, sort_keys=True).encode()
-        digest = hashlib.sha256(told + b"\n")
+        parts = [benchmark, self.name != "", self.fields, *([self.form] if self.form else [])]
+        digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode() + b"\n")
         digest.update(self.content)
         return f"sha256-{digest.hexdigest()}"
 
-    def body(self) -> tuple[bytes, bytes, bytes, str]:
-        """Give what stands before the content, the content, what stands behind it, and the media type."""
+    def body(self) -> tuple[str, tuple[bytes, ...]]:
+        """Give the media type, and the body in parts, the content uncopied among them."""
         if not self.name:
-            return b"", self.content, b"", "application/json"
+            return "application/json", (self.content,)
         boundary = secrets.token_hex(24)
         submission = json.dumps(self.fields).encode()
         name = urllib.parse.quote(self.name)
@@ -144,7 +143,7 @@ class Payload:
             "Content-Type: application/octet-stream\r\n\r\n"
         ).encode()
         tail = f"\r\n--{boundary}--\r\n".encode()
-        return head + submission + middle, self.content, tail, f"multipart/form-data; boundary={boundary}"
+        return f"multipart/form-data; boundary={boundary}", (head + submission + middle, self.content, tail)
 
 
 def read_delivery(
@@ -156,7 +155,7 @@ def read_delivery(
     its agent. `form` has `format`, `metric` and `filter` of a file of another project; see docs/formats.md.
     Raises UsageError if the file cannot be read, or names another agent.
     """
-    said = {name: value for name, value in (fields or {}).items() if value not in (None, "", {})}
+    known = {name: value for name, value in (fields or {}).items() if value not in (None, "", {})}
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -166,16 +165,16 @@ def read_delivery(
     named = {name: value for name, value in (form or {}).items() if value}
     submission = None if named else _submission_in(content)
     if submission is None:
-        return Payload(content, path.name, said, named)
-    if "agent" in said:  # where both say something, it is the same
+        return Payload(content, path.name, known, named)
+    if "agent" in known:  # where both say something, it is the same
         agent = found if isinstance(found := submission.get("agent"), dict) else {}
-        other = [name for name, value in said["agent"].items() if agent.get(name) not in (None, "", value)]
+        other = [name for name, value in known["agent"].items() if agent.get(name) not in (None, "", value)]
         if other:
-            stated = {name: _printable(said["agent"][name]) for name in other}
-            told = "; ".join(f'{name} "{_printable(agent[name])}", not "{stated[name]}"' for name in other)
-            raise UsageError(f"{path} is of another agent: {told}. Correct the command or the file.")
-        said["agent"] = agent | dict(said["agent"])
-    return Payload(json.dumps(submission | said).encode())
+            stated = {name: _printable(known["agent"][name]) for name in other}
+            odd = "; ".join(f'{name} "{_printable(agent[name])}", not "{stated[name]}"' for name in other)
+            raise UsageError(f"{path} is of another agent: {odd}. Correct the command or the file.")
+        known["agent"] = agent | dict(known["agent"])
+    return Payload(json.dumps(submission | known).encode())
 
 
 def _submission_in(content: bytes) -> dict[str, Any] | None:
@@ -293,9 +292,8 @@ class Client:
             path += f"?{query}"
 
         def once() -> dict[str, Any]:
-            head, content, tail, media_type = delivery.body()
-            body = _Body((head, content, tail), progress)
-            return self._answer("POST", path, body, media_type, headers)
+            media_type, parts = delivery.body()
+            return self._answer("POST", path, _Body(parts, progress), media_type, headers)
 
         return self._tried(once)
 
@@ -327,12 +325,17 @@ class Client:
                 seen.take(block)
                 if progress:
                     progress(seen.n_bytes, None)
-            told = {name: answer.headers.get(f"Bandstand-{name}") for name in ("Data-Version", "Licence")}
+            version, licence = (
+                answer.headers.get(f"Bandstand-{name}") for name in ("Data-Version", "Licence")
+            )
         if not seen.is_whole(n_rows):
             raise http.client.IncompleteRead(b"")
         file.truncate(seen.n_bytes_of_rows)
-        licence = urllib.parse.unquote(told["Licence"] or "")
-        return {"n": n_rows, "data_version": int(told["Data-Version"] or 0), "licence": licence}
+        return {
+            "n": n_rows,
+            "data_version": int(version or 0),
+            "licence": urllib.parse.unquote(licence or ""),
+        }
 
     def _opened(
         self, method: str, path: str, body: _Body | None, headers: Mapping[str, str]
@@ -404,7 +407,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """A token, or a delivery, goes to no other address than the one that was named."""
 
     def redirect_request(self, *arguments: Any, **named: Any) -> None:
-        """Leave the redirect to be told as a refusal."""
+        """Leave the redirect as it is: a refusal."""
 
 
 class _Body(io.RawIOBase):
@@ -564,21 +567,21 @@ def main(arguments: list[str] | None = None) -> int:
         )
         answer = parsed.run(parsed, client)
     except UsageError as error:
-        return _told(f"bandstand: {error}", USAGE)
+        return _report(f"bandstand: {error}", USAGE)
     except Refused as refused:
         if parsed.json:
             _print(json.dumps(refused.problem, ensure_ascii=False, indent=2))
-        return _told("\n".join(refused.lines()), REFUSED)
+        return _report("\n".join(refused.lines()), REFUSED)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        return _told(f"bandstand: {place}{error.strerror or error}", USAGE)
+        return _report(f"bandstand: {place}{error.strerror or error}", USAGE)
     except NotReachable as error:
-        return _told(f"bandstand: {error}", NOT_REACHABLE)
+        return _report(f"bandstand: {error}", NOT_REACHABLE)
     except HarnessFailed as failed:
-        return _told(f"bandstand: {failed}", failed.code)
+        return _report(f"bandstand: {failed}", failed.code)
     except KeyboardInterrupt:
-        return _told("", INTERRUPTED)
-    _print(json.dumps(answer, ensure_ascii=False, indent=2) if parsed.json else parsed.tell(answer))
+        return _report("", INTERRUPTED)
+    _print(json.dumps(answer, ensure_ascii=False, indent=2) if parsed.json else parsed.text_of(answer))
     return DONE
 
 
@@ -599,7 +602,7 @@ def _parser() -> argparse.ArgumentParser:
         f"BANDSTAND_TOKEN or from {TOKEN_FILE} (or --token-file), which nobody else may read.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    # What else is told goes to stderr, so that the tasks can be piped.
+    # All else goes to stderr, so that the tasks can be piped.
     tasks = _command(
         commands,
         "tasks",
@@ -618,11 +621,11 @@ def _parser() -> argparse.ArgumentParser:
 def _command(
     commands: Any,
     name: str,
-    told: str,
+    summary: str,
     run: Callable[[argparse.Namespace, Client], dict[str, Any]],
-    tell: Callable[[dict[str, Any]], str],
+    text_of: Callable[[dict[str, Any]], str],
 ) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=told, description=told)
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary)
     parser.add_argument("--server", default=os.environ.get("BANDSTAND_SERVER", ""), metavar="URL")
     parser.add_argument("--token-file", type=Path, metavar="FILE", help="with the token; mode 0600")
     parser.add_argument("--json", action="store_true", help="print the answer as it came")
@@ -631,7 +634,7 @@ def _command(
     )
     parser.add_argument("--timeout", type=float, default=TIMEOUT, metavar="SECONDS", help="without a byte")
     parser.add_argument("--plain", action="store_true", help="send the token without TLS")
-    parser.set_defaults(run=run, tell=tell)
+    parser.set_defaults(run=run, text_of=text_of)
     return parser
 
 
@@ -651,7 +654,7 @@ def _add_run(commands: Any) -> None:
         "left. Repeated after a crash, the same command goes on where it stopped",
         _run_run,
         lambda answer: (
-            _tell_submit(answer)
+            _submit_text(answer)
             if "n_outcomes" in answer
             else _printable(answer.get("detail") or "Nothing is left to run.")
         ),
@@ -674,7 +677,7 @@ def _add_run(commands: Any) -> None:
 
 
 def _add_deliveries(commands: Any) -> None:
-    for name, told, run, tell in (
+    for name, summary, run, text_of in (
         (
             "check",
             "have a file checked by the rules of submitting; nothing is stored",
@@ -686,29 +689,31 @@ def _add_deliveries(commands: Any) -> None:
             "deliver a file. Its idempotency key is the hash of benchmark, options and content: the same "
             "command repeated, after a crash too, delivers once and gets the same answer",
             _run_submit,
-            _tell_submit,
+            _submit_text,
         ),
     ):
-        parser = _command(commands, name, told, run, tell)
+        parser = _command(commands, name, summary, run, text_of)
         parser.add_argument("file", type=Path, metavar="FILE", help="JSON, CSV, NDJSON, Parquet; .gz too")
         parser.add_argument("--benchmark", required=True, metavar="SLUG")
-        said = parser.add_argument_group("what the file does not say")
+        group = parser.add_argument_group("what the file does not say")
         for option in ("agent", "scaffold", "model", "agent-version", "organisation"):
-            said.add_argument(f"--{option}", default="", metavar="NAME")
-        said.add_argument("--submitted-at", default="", metavar="DATE", help="2024-04-30; else now")
-        said.add_argument("--run", dest="run_label", default="", metavar="NAME", help="label of all rows")
-        said.add_argument("--assignment", default="", metavar="ID", help="that this answers")
-        said.add_argument("--replaces", default="", metavar="ID", help="submission that this supersedes")
-        said.add_argument("--embargo-until", default="", metavar="DATE", help="counts and shows from then on")
-        _add_links(said)
+            group.add_argument(f"--{option}", default="", metavar="NAME")
+        group.add_argument("--submitted-at", default="", metavar="DATE", help="2024-04-30; else now")
+        group.add_argument("--run", dest="run_label", default="", metavar="NAME", help="label of all rows")
+        group.add_argument("--assignment", default="", metavar="ID", help="that this answers")
+        group.add_argument("--replaces", default="", metavar="ID", help="submission that this supersedes")
+        group.add_argument(
+            "--embargo-until", default="", metavar="DATE", help="counts and shows from then on"
+        )
+        _add_links(group)
         _add_form(parser)
         if name == "submit":
             parser.add_argument("--key", default="", help="idempotency key; else made from the content")
 
 
-def _add_links(said: Any) -> None:
+def _add_links(group: Any) -> None:
     for link in LINKS:
-        said.add_argument(f"--{link}", default="", metavar="URL")
+        group.add_argument(f"--{link}", default="", metavar="URL")
 
 
 def _add_form(parser: argparse.ArgumentParser) -> None:
@@ -724,7 +729,7 @@ def _add_status(commands: Any) -> None:
         "status",
         "ask how a submission stands",
         lambda parsed, client: client.status(parsed.submission),
-        _tell_status,
+        _status_text,
     )
     parser.add_argument("submission", metavar="ID")
     parser = _command(
@@ -732,7 +737,7 @@ def _add_status(commands: Any) -> None:
         "withdraw",
         "take a submission back",
         lambda parsed, client: client.withdraw(parsed.submission, parsed.reason),
-        _tell_status,
+        _status_text,
     )
     parser.add_argument("submission", metavar="ID")
     parser.add_argument("--reason", required=True)
@@ -744,7 +749,7 @@ def _add_export(commands: Any) -> None:
         "export",
         "download all outcomes of a benchmark, whole or not at all",
         _run_export,
-        _tell_export,
+        _export_text,
     )
     parser.add_argument("benchmark", metavar="SLUG")
     parser.add_argument("--format", choices=FORMATS, default="csv")
@@ -760,14 +765,14 @@ def _run_tasks(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
 
 
 def _agent(parsed: argparse.Namespace) -> dict[str, str]:
-    told = {
+    stated = {
         "name": parsed.agent,
         "scaffold": parsed.scaffold,
         "model": parsed.model,
         "version": parsed.agent_version,
         "organisation": parsed.organisation,
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in stated.items() if value}
 
 
 def _waiting(answer: Mapping[str, Any]) -> list[str]:
@@ -778,11 +783,11 @@ def _waiting(answer: Mapping[str, Any]) -> list[str]:
     tasks: list[str] = answer.get("tasks", [])
     if staged := answer.get("staged"):
         tasks = staged["waiting"]
-        _told(f"{_printable(staged['told'])}.", DONE)
+        _report(f"{_printable(staged['told'])}.", DONE)
         if staged["done"]:
             return []
     recommended = f" ({n} recommended)" if (n := answer.get("n_trials_recommended")) else ""
-    _told(
+    _report(
         f"{answer.get('mode', '')}: {_counted(len(tasks), 'task', 'tasks')}, "
         f"{_counted(answer.get('n_trials', 1), 'trial', 'trials')} each{recommended}, until "
         f"{answer.get('expires_at', '')}. {answer.get('reason', '')}\nAssignment {answer.get('id', '')}",
@@ -816,11 +821,11 @@ def _run_submit(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
         return client.submit(parsed.benchmark, _delivery(parsed), key=parsed.key, progress=progress)
 
 
-def _tell_submit(answer: dict[str, Any]) -> str:
+def _submit_text(answer: dict[str, Any]) -> str:
     before = " (delivered before; nothing happened now)" if answer.get("replayed") else ""
-    told = f"{answer.get('id', '')} is {answer.get('status', '')}{before}: {_counts(answer)}"
+    line = f"{answer.get('id', '')} is {answer.get('status', '')}{before}: {_counts(answer)}"
     staged = _staged(answer)
-    return f"{told}\n  {_printable(staged['told'])}." if staged else told
+    return f"{line}\n  {_printable(staged['told'])}." if staged else line
 
 
 def _staged(receipt: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -865,7 +870,7 @@ def _run_run(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
             receipt = _delivered(parsed, client, answer, _batch(folder, tasks))
             if not (staged := _staged(receipt)) or staged["done"]:
                 return receipt
-            _told(_tell_submit(receipt), DONE)
+            _report(_submit_text(receipt), DONE)
 
 
 @contextlib.contextmanager
@@ -900,8 +905,8 @@ def _next_tasks(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
         if not staged or staged["done"] or staged["waiting"]:
             break
         if n >= client.n_tries:
-            told = f"There is nothing to run yet. {staged['told']}. Repeat the command later."
-            raise Refused({"detail": told})
+            detail = f"There is nothing to run yet. {staged['told']}. Repeat the command later."
+            raise Refused({"detail": detail})
         client.sleep(_backoff(n))
     return answer
 
@@ -966,10 +971,10 @@ def _delivered(
             }
         )
     file = _outcomes(parsed, batch)
-    said = argparse.Namespace(**vars(parsed) | {"file": file, "assignment": answer["id"]})
+    options = argparse.Namespace(**vars(parsed) | {"file": file, "assignment": answer["id"]})
     try:
-        _check_whole(said, client, answer.get("n_trials", 1))
-        receipt = _run_submit(said, client)
+        _check_whole(options, client, answer.get("n_trials", 1))
+        receipt = _run_submit(options, client)
     except Refused as refused:
         if not refused.problem.get("faults"):
             raise
@@ -980,10 +985,10 @@ def _delivered(
     return receipt
 
 
-def _check_whole(said: argparse.Namespace, client: Client, n_trials: int) -> None:
+def _check_whole(options: argparse.Namespace, client: Client, n_trials: int) -> None:
     """Refuse a file that lacks outcomes of tasks asked for, by the server's own count."""
     try:
-        checked = _run_check(said, client)
+        checked = _run_check(options, client)
     except Refused as refused:
         if refused.code == "already_delivered":
             return  # before a crash; to submit it again gives the receipt that was lost
@@ -1000,7 +1005,7 @@ def _check_whole(said: argparse.Namespace, client: Client, n_trials: int) -> Non
         raise Refused({"detail": "Outcomes are missing; nothing was delivered.", "faults": faults})
 
 
-def _tell_status(answer: dict[str, Any]) -> str:
+def _status_text(answer: dict[str, Any]) -> str:
     """Give the status and why, and a line for each thing that its owner may act on."""
     history, staged = answer.get("history") or [{}], _staged(answer)
     why = f": {history[-1]['reason']}" if history[-1].get("reason") else ""
@@ -1022,16 +1027,16 @@ def _run_export(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
         if path.exists() and not parsed.force:
             raise UsageError(f"{path} is there already; --force replaces it.")
     with _bar(f"Downloading {output.name}") as progress, _replacing(output) as file:
-        told = client.export(parsed.benchmark, file, kind=parsed.format, progress=progress)
+        answer = client.export(parsed.benchmark, file, kind=parsed.format, progress=progress)
     if beside:
         with _replacing(beside) as file:
             file.write(
                 json.dumps(client.subsets(parsed.benchmark), ensure_ascii=False, indent=1).encode() + b"\n"
             )
-    return told | {"path": str(output)} | ({"subsets": str(beside)} if beside else {})
+    return answer | {"path": str(output)} | ({"subsets": str(beside)} if beside else {})
 
 
-def _tell_export(answer: dict[str, Any]) -> str:
+def _export_text(answer: dict[str, Any]) -> str:
     licence = f" Licence: {answer['licence']}." if answer.get("licence") else ""
     n = _counted(answer["n"], "outcome", "outcomes")
     return f"{answer['path']}: {n}, data version {answer['data_version']}.{licence}"
@@ -1078,7 +1083,7 @@ def _bar(title: str) -> Iterator[Progress]:
         sys.stderr.flush()
 
 
-def _told(text: str, code: int) -> int:
+def _report(text: str, code: int) -> int:
     if text:
         sys.stderr.write(f"{text}\n")
     return code

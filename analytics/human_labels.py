@@ -39,6 +39,11 @@ class IntervalEstimate:
     lower: float
     upper: float
 
+    def error(self, within: tuple[float, float], *, known: bool) -> dict[str, float | None]:
+        """Return `se`, and `lower` and `upper` clipped; None each where all tasks have a label."""
+        ends = {"se": self.se, "lower": max(self.lower, within[0]), "upper": min(self.upper, within[1])}
+        return {name: value if known else None for name, value in ends.items()}
+
 
 @dataclass(frozen=True, eq=False)
 class Corrected:

@@ -174,16 +174,16 @@ def cell_moments(
     tasks, settings, outcomes = _checked_rows(task, setting, outcome, valid, n_tasks)
     weights = None if weight is None else weight[_truths(valid)]
     if condition is None or n_conditions == 1:
-        of, n, r, centres, squares = _by_setting(tasks, settings, outcomes, weights)
-        return CellMoments(*_cell_means(of, n, centres, n_tasks), *_trial_moments(of, n, r, squares, n_tasks))
+        parts = _by_setting(tasks, settings, outcomes, weights)
+        return CellMoments(*_cell_means(parts, n_tasks), *_trial_moments(parts, n_tasks))
     conditions = _codes("condition", condition, n_conditions)[_truths(valid)]
     cells = tasks * n_conditions + conditions
-    of, n, r, centres, squares = _by_setting(cells, settings, outcomes, weights)
+    parts = _by_setting(cells, settings, outcomes, weights)
     # Σ_c (mean of condition c) / C, R = C²·R_1 / Σ_c (R_1/R_c), R_1 the largest, and s² pooled over all
     shape, n_cells = (n_tasks, n_conditions), n_tasks * n_conditions
-    means, n_valid = (part.reshape(shape) for part in _cell_means(of, n, centres, n_cells))
-    n_trials = _trial_moments(of, n, r, squares, n_cells)[1].reshape(shape)
-    variances, _ = _trial_moments(of // n_conditions, n, r, squares, n_tasks)
+    means, n_valid = (part.reshape(shape) for part in _cell_means(parts, n_cells))
+    n_trials = _trial_moments(parts, n_cells)[1].reshape(shape)
+    variances, _ = _trial_moments(parts._replace(task=parts.task // n_conditions), n_tasks)
     everywhere = (n_valid > 0).all(axis=1)
     largest = n_trials.max(axis=1)
     inverse = np.sort(largest[:, None] / n_trials, axis=1).sum(axis=1)
@@ -195,13 +195,20 @@ def cell_moments(
     )
 
 
+class _SettingMoments(NamedTuple):
+    """Of each setting of each task valid trials, R_s, mean, and Σ_t (outcome − unweighted mean)²."""
+
+    task: CodeArray
+    n_valid: CodeArray
+    n_trials: CodeArray | FloatArray
+    means: FloatArray
+    squares: FloatArray
+
+
 def _by_setting(
     task: CodeArray, setting: CodeArray, outcome: FloatArray, weight: FloatArray | None
-) -> tuple[CodeArray, CodeArray, CodeArray | FloatArray, FloatArray, FloatArray]:
-    """Sum the trials of each setting of each task in ascending order of value, then of weight.
-
-    Returns: of each setting task, valid trials, R_s, mean, and Σ_t (outcome − unweighted mean)², (n_groups,).
-    """
+) -> _SettingMoments:
+    """Sum the trials of each setting of each task in ascending order of value, then of weight."""
     columns = (outcome, setting, task)
     order = np.lexsort(columns if weight is None else (weight, *columns))
     task, setting, outcome = task[order], setting[order], outcome[order]
@@ -213,10 +220,11 @@ def _by_setting(
     squares = np.bincount(group, weights=(outcome - means[group]) ** 2)
     apart = np.asarray(squares * (outcome[first] != outcome[last]), dtype=np.float64)
     if weight is None:
-        return task[first], n_trials, n_trials, means, apart
+        return _SettingMoments(task[first], n_trials, n_trials, means, apart)
     weight = weight[order]
     total, products = np.bincount(group, weight), np.bincount(group, weight * outcome)
-    return task[first], n_trials, total**2 / np.bincount(group, weight**2), products / total, apart
+    effective = total**2 / np.bincount(group, weight**2)
+    return _SettingMoments(task[first], n_trials, effective, products / total, apart)
 
 
 def _sums_by_value(task: CodeArray, values: FloatArray, n_tasks: int) -> FloatArray:
@@ -225,28 +233,21 @@ def _sums_by_value(task: CodeArray, values: FloatArray, n_tasks: int) -> FloatAr
     return np.asarray(np.bincount(task[order], weights=values[order], minlength=n_tasks), dtype=np.float64)
 
 
-def _cell_means(
-    task: CodeArray, n_trials: CodeArray, setting_means: FloatArray, n_tasks: int
-) -> tuple[FloatArray, CountArray]:
+def _cell_means(settings: _SettingMoments, n_tasks: int) -> tuple[FloatArray, CountArray]:
     """Σ_s (mean of setting s) / n_settings, and the number of valid trials."""
-    n_settings = np.bincount(task, minlength=n_tasks)
+    n_settings = np.bincount(settings.task, minlength=n_tasks)
     means = np.full(n_tasks, np.nan)
-    sums = _sums_by_value(task, setting_means, n_tasks)
+    sums = _sums_by_value(settings.task, settings.means, n_tasks)
     np.divide(sums, n_settings, out=means, where=n_settings > 0)
-    return means, np.bincount(task, weights=n_trials, minlength=n_tasks).astype(np.int32)
+    return means, np.bincount(settings.task, settings.n_valid, n_tasks).astype(np.int32)
 
 
-def _trial_moments(
-    task: CodeArray,
-    n_valid: CodeArray,
-    n_trials: CodeArray | FloatArray,
-    setting_squares: FloatArray,
-    n_tasks: int,
-) -> tuple[FloatArray, FloatArray]:
+def _trial_moments(settings: _SettingMoments, n_tasks: int) -> tuple[FloatArray, FloatArray]:
     """s² = Σ squares / Σ(R_s − 1) and R = S²·R_1 / Σ(R_1/R_s), R_1 the largest, exact when all are equal."""
-    degrees = np.bincount(task, weights=n_valid - 1, minlength=n_tasks)
+    task, n_trials = settings.task, settings.n_trials
+    degrees = np.bincount(task, settings.n_valid - 1, n_tasks)
     variances, effective = np.full(n_tasks, np.nan), np.full(n_tasks, np.nan)
-    squares = _sums_by_value(task, setting_squares, n_tasks)
+    squares = _sums_by_value(task, settings.squares, n_tasks)
     np.divide(squares, degrees, out=variances, where=degrees > 0)
     largest = np.zeros(n_tasks, dtype=n_trials.dtype)
     np.maximum.at(largest, task, n_trials)

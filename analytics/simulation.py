@@ -1,7 +1,7 @@
 """A simulated benchmark: agents, tasks and trials drawn from a known response model.
 
 It is the built-in demonstration, which so owes nothing to anyone's data, and the ground truth of simulation
-studies: the parameters that made the outcomes are returned with them. All names are invented. Scaffolds and
+studies: the truth behind the outcomes is returned with them. All names are invented. Scaffolds and
 models are released in the course of a year; an agent appears between the later release of its two and half a
 year after.
 
@@ -11,10 +11,11 @@ Response Models*, 2004 (structure and random effects on the person's side).
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -70,13 +71,18 @@ CATEGORIES = {
 ADJECTIVES = ("broken", "nested", "silent", "circular", "stale", "hidden", "odd", "sparse", "greedy", "mixed")
 
 
-def roster_of(
-    rng: Generator, n_agents: int, n_twins: int
-) -> tuple[tuple[str, ...], IndexArray, IndexArray, FloatArray, IndexArray]:
-    """Draw the agents; twins come last in time, up to five weeks after their originals.
+class _Roster(NamedTuple):
+    """Agents in name order: scaffold and model as positions, time in years, a twin's original or −1."""
 
-    Returns: in name order names, scaffold and model as positions, time in years, a twin's original or −1.
-    """
+    names: tuple[str, ...]
+    scaffold: IndexArray
+    model: IndexArray
+    time: FloatArray
+    original: IndexArray
+
+
+def _roster(rng: Generator, n_agents: int, n_twins: int) -> _Roster:
+    """Draw the agents; twins come last in time, up to five weeks after their originals."""
     n = n_agents - n_twins
     ends = np.rint(n * np.cumsum(SHARE)).astype(np.intp)
     counts = np.diff(ends, prepend=0)
@@ -100,8 +106,13 @@ def roster_of(
     by_name = np.array(sorted(range(n_agents), key=names.__getitem__), dtype=np.intp)
     place = np.argsort(by_name)
     original = np.append(np.full(n_agents - n_twins, -1, dtype=np.intp), place[originals])
-    names = [names[i] for i in by_name]
-    return tuple(names), scaffold[by_name], model[by_name], time[by_name], original[by_name]
+    return _Roster(
+        tuple(names[i] for i in by_name),
+        scaffold[by_name],
+        model[by_name],
+        time[by_name],
+        original[by_name],
+    )
 
 
 def task_names(rng: Generator, n_tasks: int) -> tuple[tuple[str, ...], IndexArray]:
@@ -184,7 +195,6 @@ class SimulatedBenchmark:
     twins: tuple[tuple[str, str], ...]
     near_ties: tuple[tuple[str, str], ...]
     incomplete: tuple[str, ...]
-    parameters: ResponseModel
 
 
 def simulate(
@@ -196,21 +206,12 @@ def simulate(
     parameters: ResponseModel = DEMONSTRATION,
 ) -> SimulatedBenchmark:
     """Draw a benchmark by the state of `rng`: who, what, how able and how hard, and every trial."""
-    for name, n in (("n_agents", n_agents), ("n_tasks", n_tasks), ("n_trials", n_trials)):
-        if n < 1:
-            raise CoreError(f"{name} is {n}; at least 1 is needed", code="simulation")
-    n_cast = 2 * parameters.n_twins + 2 * parameters.n_near_ties + parameters.n_incomplete
-    if n_agents < n_cast:
-        raise CoreError(
-            f"{n_agents} agents for twins, near ties and incomplete ones of {n_cast}", code="simulation"
-        )
-    for name in ("p_failure", "share_lost"):
-        if not 0.0 <= getattr(parameters, name) <= 1.0:
-            raise CoreError(f"{name} is {getattr(parameters, name)}, not from 0 to 1", code="simulation")
-    names, scaffold, model, time, original = roster_of(rng, n_agents, parameters.n_twins)
+    _check_sizes({"n_agents": n_agents, "n_tasks": n_tasks, "n_trials": n_trials}, parameters)
+    roster = _roster(rng, n_agents, parameters.n_twins)
+    names, scaffold, model = roster.names, roster.scaffold, roster.model
     tasks, category = task_names(rng, n_tasks)
-    ability = _abilities(rng, scaffold, model, time, parameters)
-    twins, near_ties, incomplete = _cast(rng, original, ability, parameters)
+    ability = _abilities(rng, roster, parameters)
+    twins, near_ties, incomplete = _cast(rng, roster.original, ability, parameters)
     # b = κ + η
     category_effect = parameters.sd_category * rng.standard_normal(len(CATEGORIES))
     difficulty = category_effect[category] + parameters.sd_task * rng.standard_normal(n_tasks)
@@ -234,7 +235,7 @@ def simulate(
         agents=names,
         scaffolds=tuple(tuple(SCAFFOLDS)[s] for s in scaffold),
         models=tuple(tuple(MODELS)[m] for m in model),
-        dates=tuple(FIRST_DAY + timedelta(days=int(N_DAYS * t)) for t in time),
+        dates=tuple(FIRST_DAY + timedelta(days=int(N_DAYS * t)) for t in roster.time),
         tasks=tasks,
         categories=tuple(tuple(CATEGORIES)[c] for c in category),
         outcomes=read_only((passed & valid).astype(np.int8)),
@@ -247,8 +248,22 @@ def simulate(
         twins=tuple((names[a], names[b]) for a, b in twins),
         near_ties=tuple((names[a], names[b]) for a, b in near_ties),
         incomplete=tuple(names[a] for a in incomplete),
-        parameters=parameters,
     )
+
+
+def _check_sizes(sizes: Mapping[str, int], parameters: ResponseModel) -> None:
+    for name, n in sizes.items():
+        if n < 1:
+            raise CoreError(f"{name} is {n}; at least 1 is needed", code="simulation")
+    n_agents, n_cast = sizes["n_agents"], 2 * (parameters.n_twins + parameters.n_near_ties)
+    n_cast += parameters.n_incomplete
+    if n_agents < n_cast:
+        raise CoreError(
+            f"{n_agents} agents for twins, near ties and incomplete ones of {n_cast}", code="simulation"
+        )
+    for name in ("p_failure", "share_lost"):
+        if not 0.0 <= getattr(parameters, name) <= 1.0:
+            raise CoreError(f"{name} is {getattr(parameters, name)}, not from 0 to 1", code="simulation")
 
 
 def demonstration(seed: int = DEMONSTRATION_SEED) -> SimulatedBenchmark:
@@ -293,13 +308,11 @@ def _cast(
     return twins, near_ties, free[: parameters.n_incomplete]
 
 
-def _abilities(
-    rng: Generator, scaffold: IndexArray, model: IndexArray, time: FloatArray, parameters: ResponseModel
-) -> FloatArray:
+def _abilities(rng: Generator, roster: _Roster, parameters: ResponseModel) -> FloatArray:
     """θ = β + μ − δ·small + ς + g·τ + ε."""
     model_effect = parameters.sd_model * rng.standard_normal(len(MODELS))
     model_effect -= parameters.small_penalty * IS_SMALL
     scaffold_effect = parameters.sd_scaffold * rng.standard_normal(len(SCAFFOLDS))
-    noise = parameters.sd_agent * rng.standard_normal(len(time))
-    effects = model_effect[model] + scaffold_effect[scaffold]
-    return np.asarray(parameters.base_ability + effects + parameters.growth * time + noise)
+    noise = parameters.sd_agent * rng.standard_normal(len(roster.time))
+    effects = model_effect[roster.model] + scaffold_effect[roster.scaffold]
+    return np.asarray(parameters.base_ability + effects + parameters.growth * roster.time + noise)

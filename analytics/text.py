@@ -32,6 +32,11 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
+def enumerated(parts: Sequence[str]) -> str:
+    """Return a; a and b; a, b and c."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
 def counted(n: int, noun: str) -> str:
     """Return 1 agent, 2 agents, 21,600 tasks."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -22,8 +22,8 @@ from scipy.special import expit
 from analytics.arrays import CodeArray, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import trial_variance_ratio
 from analytics.drift import Audit, FullRunScore, Monitor, Noise, OnAndOff, noise_of
-from analytics.drift.fidelity import rho_null
 from analytics.drift.monitor import N_LATEST
+from analytics.drift.rank_correlation import rho_null
 from analytics.record import Record
 from selection import rasch
 from selection.bands import WIDER_BANDS

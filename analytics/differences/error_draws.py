@@ -43,6 +43,11 @@ class ErrorDraws:
         return np.asarray(most if is_enough else np.ones_like(most))
 
 
+def upper_place(n_draws: int) -> int:
+    """Return the place, from 1, of the upper 5% point among so many draws."""
+    return -(-95 * (n_draws + 1) // 100)
+
+
 def own_draws(name: str, error: AgentError, *, seed: int, n_draws: int) -> FloatArray:
     """Draw e_a, and of Û_a what no calibration shares, V_a·χ²_ν/ν, shape (2, n_draws)."""
     place = name.encode("utf-8", "surrogatepass")
@@ -171,7 +176,7 @@ def may_be_first_by_tasks(ahead: FloatArray, lead: FloatArray, place: int, *, le
 
 def least_by_tasks(ahead: FloatArray, df: float) -> float:
     """Return what c_a is at least where tasks judge: c̄ of T_a², (n_draws, n_agents), or t_{df,.95}."""
-    place = -(-95 * (ahead.size + 1) // 100)
+    place = upper_place(ahead.size)
     pooled = math.sqrt(np.partition(ahead, place - 1, axis=None)[place - 1])
     return max(pooled, float(stdtrit(df, 0.95)))
 

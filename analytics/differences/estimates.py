@@ -17,7 +17,7 @@ variance function is this project's own.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,14 @@ class Interval:
     df: float
     lower: float
     upper: float
+
+
+class NamedInterval(NamedTuple):
+    """A 95% interval and how it was made."""
+
+    lower: float
+    upper: float
+    method: str
 
 
 @dataclass(frozen=True)

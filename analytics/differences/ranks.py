@@ -26,6 +26,7 @@ from analytics.differences.error_draws import (
     may_be_first,
     may_be_first_by_tasks,
     own_draws,
+    upper_place,
     upper_point,
 )
 from analytics.differences.finite_errors import Calibrated, Measured, Method, TrialNoise, error_of
@@ -42,6 +43,7 @@ from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.errors import CoreError
 
 refuse = partial(CoreError, code="rank_sets")
+MIN_DRAWS = 19
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,15 +154,13 @@ def rank_intervals(
     """
     n_agents, n_tasks = resamples.outcomes.shape
     n_draws = len(resamples.ahead)
-    place = -(-95 * (n_draws + 1) // 100)
+    place = upper_place(n_draws)
     largest = np.sort(resamples.ahead.max(axis=1))
     critical = max(math.sqrt(largest[place - 1]), float(stdtrit(resamples.df, 0.975)))
     means = np.round(resamples.outcomes.mean(axis=1), DECIMALS)
     outcomes, v, groups = resamples.outcomes, resamples.v, resamples.groups
     variances = grouped.pair_variances(outcomes, v, groups) if groups else pair_variances(outcomes, v)
-    se = np.sqrt(variances)
-    d = np.round(means[:, None] - means, DECIMALS)
-    d = d if unclaimed is None else np.where(unclaimed, 0.0, d)
+    se, d = np.sqrt(variances), gaps(means, unclaimed)
     beats, lead = d > critical * se, (d / se).max(axis=0)
     least = np.full(n_agents, least_by_tasks(resamples.ahead, resamples.df))
     first = may_be_first_by_tasks(resamples.ahead, lead, place, least=least)
@@ -175,11 +175,7 @@ def _check(agents: Sequence[str], outcomes: FloatArray, v: FloatArray, n_draws: 
         raise CoreError(
             f"ranks need at least {MIN_TASKS} tasks to resample, not {outcomes.shape[1]}", code="ranks"
         )
-    if n_draws < 19:
-        raise CoreError(f"{n_draws} draws have no upper 5% point; at least 19 are needed", code="ranks")
-    for earlier, later in pairwise(agents):
-        if earlier >= later:
-            raise CoreError(f"{later!r} stands after {earlier!r}; names ascend, none twice", code="ranks")
+    check_draws(agents, n_draws, "ranks")
     wrong = ~((outcomes >= 0.0) & (outcomes <= 1.0))
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
@@ -194,7 +190,15 @@ def _check(agents: Sequence[str], outcomes: FloatArray, v: FloatArray, n_draws: 
         )
 
 
-MIN_DRAWS = 19
+def check_draws(agents: Sequence[str], n_draws: int, code: str) -> None:
+    """Refuse draws too few for an upper 5% point, and names that do not ascend, under this code."""
+    if n_draws < MIN_DRAWS:
+        raise CoreError(f"{n_draws} draws have no upper 5% point; at least {MIN_DRAWS} are needed", code=code)
+    for earlier, later in pairwise(agents):
+        if earlier >= later:
+            raise CoreError(f"{later!r} stands after {earlier!r}; names ascend, none twice", code=code)
+
+
 NOTES: Mapping[Method, str] = {
     "variance function": "assumes that agents with one trial are as noisy as those with repeats; where their "
     "noise has 1.3 times the variance, 9% of simulated boards claim a wrong order instead of 5%",
@@ -252,36 +256,30 @@ def rank_sets(
     """
     _check_agents(agents, N_DRAWS if n_draws is None else n_draws, added, unclaimed)
     errors = [error_of(agent, noise, facets) for agent in agents]
-    names = tuple(agent.name for agent in agents)
-    rows = np.array([i for i, a in enumerate(agents) if isinstance(a, Measured)], dtype=np.intp)
+    names = [agent.name for agent in agents]
+    measured = np.array([isinstance(agent, Measured) for agent in agents], dtype=np.bool_)
+    rows = np.flatnonzero(measured)
     outcomes = np.array([a.outcomes for a in agents if isinstance(a, Measured)])
     beyond, n_tasks = np.array([errors[i].beyond for i in rows]), outcomes.shape[1] if rows.size else 0
-    # pairs of measured agents of which one tells no trial variance are judged by resampled tasks
     unknown_noise = np.array([error.method == "neyman" for error in errors])
-    measured = np.array([error.method != "calibration" for error in errors])
-    by_tasks = np.logical_or.outer(unknown_noise, unknown_noise) & np.logical_and.outer(measured, measured)
-    np.fill_diagonal(by_tasks, False)
-    if n_draws is None:
-        n_draws = draws_for(rows.size) if by_tasks.any() else N_DRAWS
+    by_tasks = _judged_by_tasks(unknown_noise, measured)
+    n_draws = n_draws or (draws_for(rows.size) if by_tasks.any() else N_DRAWS)
     totals = np.array([error.total for error in errors])
     variances = np.add.outer(totals, totals)
-    others, least, floor = np.zeros((n_draws, len(agents))), np.zeros(len(agents)), 0.0
+    others = np.zeros((n_draws, len(agents)))
     if by_tasks.any():
         at = np.ix_(rows, rows)
         variances[at] = np.where(by_tasks[at], pair_variances(outcomes, beyond), variances[at])
         others[:, rows] = ahead(
             outcomes, [names[i] for i in rows], beyond, unknown_noise[rows], seed=seed, n_draws=n_draws
         )
-        floor = float(stdtrit(n_tasks - 1, 0.975))
-        least[by_tasks.any(axis=1)] = float(stdtrit(n_tasks - 1, 0.95))
-        least[unknown_noise] = least_by_tasks(others[:, unknown_noise], n_tasks - 1)
     means = np.round([agent.score for agent in agents], DECIMALS)
     se = np.asarray(np.sqrt(variances if added is None else variances + added), dtype=np.float64)
-    d = np.round(means[:, None] - means, DECIMALS)
-    d = d if unclaimed is None else np.where(unclaimed, 0.0, d)
+    d = gaps(means, unclaimed)
     judged = ~(by_tasks | np.eye(len(d), dtype=np.bool_))
     draws = draw_errors(names, errors, judged, seed=seed, n_draws=n_draws, own=own)
-    place = -(-95 * (n_draws + 1) // 100)
+    place, least = upper_place(n_draws), _least(others, by_tasks, unknown_noise, n_tasks - 1)
+    floor = float(stdtrit(n_tasks - 1, 0.975)) if by_tasks.any() else 0.0
     critical = max(math.sqrt(upper_point(draws, others.max(axis=1), place)), floor)
     beats = d > critical * se
     lead = np.where(beats.any(axis=0), np.inf, (d / se).max(axis=0))
@@ -300,16 +298,34 @@ def rank_sets(
     )
 
 
+def _judged_by_tasks(unknown_noise: Mask, measured: Mask) -> Mask:
+    """Mark pairs of measured agents of which one tells no trial variance, symmetric."""
+    judged = np.logical_or.outer(unknown_noise, unknown_noise) & np.logical_and.outer(measured, measured)
+    np.fill_diagonal(judged, False)
+    return judged
+
+
+def _least(others: FloatArray, by_tasks: Mask, unknown_noise: Mask, df: int) -> FloatArray:
+    """Return the least c_a of each agent, 0 where no pair of it is judged by tasks."""
+    least = np.zeros(len(by_tasks))
+    if by_tasks.any():
+        least[by_tasks.any(axis=1)] = float(stdtrit(df, 0.95))
+        least[unknown_noise] = least_by_tasks(others[:, unknown_noise], df)
+    return least
+
+
+def gaps(means: FloatArray, unclaimed: Mask | None = None) -> FloatArray:
+    """Return each mean less each other, rounded, (n_agents, n_agents); 0 where no order is claimed."""
+    d = np.round(means[:, None] - means, DECIMALS)
+    return d if unclaimed is None else np.where(unclaimed, 0.0, d)
+
+
 def _check_agents(
     agents: Sequence[Measured | Calibrated], n_draws: int, added: FloatArray | None, unclaimed: Mask | None
 ) -> None:
     if not agents:
         raise refuse("no agent to rank")
-    if n_draws < MIN_DRAWS:
-        raise refuse(f"{n_draws} draws have no upper 5% point; at least {MIN_DRAWS} are needed")
-    for earlier, later in pairwise(agents):
-        if earlier.name >= later.name:
-            raise refuse(f"{later.name!r} stands after {earlier.name!r}; names ascend, none twice")
+    check_draws([agent.name for agent in agents], n_draws, "rank_sets")
     _check_scores(agents)
     for pairs in (added, unclaimed):
         if pairs is not None and not (pairs.shape == (len(agents),) * 2 and (pairs == pairs.T).all()):

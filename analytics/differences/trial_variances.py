@@ -4,13 +4,12 @@ Source: Neyman 1923 and Imbens & Rubin, *Causal Inference*, 2015, §6.5 (s_d²/N
 The variance function and its rule are this project's own.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import CodeArray, FloatArray, Mask, read_only
+from analytics.arrays import FloatArray, Mask
 from analytics.differences.rows import check_variance
 from analytics.errors import CoreError
 
@@ -23,20 +22,6 @@ N_TASKS_OMEGA = 15
 N_TRIALS_OMEGA = 3
 
 
-@dataclass(frozen=True, eq=False)
-class PairVariances:
-    """Variances of all pair differences, (n_agents, n_agents), components with the agent not included.
-
-    se2: SE² of the difference of means over the common tasks; NaN where `method` is 0.
-    method: position in `METHODS`; 0 on the diagonal and where no rule applies.
-    n_common: tasks with a valid cell of both.
-    """
-
-    se2: FloatArray
-    method: npt.NDArray[np.int8]
-    n_common: CodeArray
-
-
 def finite_variances(
     means: FloatArray,
     trial_variances: FloatArray | None = None,
@@ -44,12 +29,14 @@ def finite_variances(
     *,
     one_trial: Mask | None = None,
     omega: float | None = None,
-) -> PairVariances:
+) -> tuple[FloatArray, npt.NDArray[np.int8]]:
     """Finite-target variances of all pair differences, each by the first rule that applies.
 
     `neyman` needs 2 common tasks, the other rules 1. From means alone se2 is s_d²/N, which is also the
     variance for the target `domain`. Without ω̂ pairs with a single trial are `neyman`.
     means, trial_variances, n_trials: (n_agents, n_tasks); NaN where missing; s² and R both or neither.
+    Returns: (n_agents, n_agents) each; SE² of the difference of means over the common tasks, components with
+        the agent not included, NaN without a rule; the rule's position in `METHODS`, 0 where none applies.
     """
     means, variances = checked_cells(means, trial_variances, n_trials, one_trial)
     if omega is not None:
@@ -80,11 +67,7 @@ def finite_variances(
     method = np.where(n_common >= n_needed, other, NONE)
     method = np.where(repeated, REPEATED_TRIALS, method).astype(np.int8)
     np.fill_diagonal(method, NONE)
-    return PairVariances(
-        se2=read_only(np.where(method == NONE, np.nan, se2)),
-        method=read_only(method),
-        n_common=read_only(np.rint(n_common).astype(np.int64)),
-    )
+    return np.where(method == NONE, np.nan, se2), method
 
 
 def trial_variance_ratio(

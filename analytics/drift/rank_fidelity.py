@@ -16,7 +16,6 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from analytics.arrays import DECIMALS, FloatArray
-from analytics.drift.fidelity import rank_fidelity, spearman
 from analytics.drift.monitor import (
     LEVEL,
     MIN_AGENTS,
@@ -27,6 +26,7 @@ from analytics.drift.monitor import (
     last_look,
     same_length,
 )
+from analytics.drift.rank_correlation import skill, spearman, spearman_interval
 from analytics.text import counted
 
 NAME = "rank fidelity"
@@ -63,11 +63,12 @@ def subset_fidelity(
         runs = counted(len(agents), "full run")
         counts = f"{runs} since the subset was chosen from {counted(n_ref, 'agent')}"
         return insufficient(NAME, f"{counts}; {FIRST_RUNS} and {MIN_AGENTS} are needed")
-    fidelity = rank_fidelity(since.subset_means[: look.size], full_scores[: look.size], rho_null)
+    with_scores = since.subset_means[: look.size], full_scores[: look.size]
+    rho_full, interval = spearman(*with_scores), spearman_interval(*with_scores)
     with_full = {
-        "rho_full": fidelity.rho,
-        "lower": fidelity.lower,
-        "skill": fidelity.skill,
+        "rho_full": rho_full,
+        "lower": interval[0] if interval else None,
+        "skill": skill(rho_full, rho_null),
         "rho_null": rho_null,
     }
     before, now = spearman(*reference), spearman(*(part[: look.size] for part in since))
@@ -95,9 +96,9 @@ def subset_fidelity(
         f"rho with the tasks outside the subset is {now:.2f} in {look.size} full runs and was "
         f"{before:.2f} in the {n_ref} agents before, p {p:.2g}; {notices}"
     )
-    if fidelity.rho is not None:
-        below = ", below .75" if fidelity.rho < RHO_LIMIT else ""
-        reason += f"; rho with the full score {fidelity.rho:.2f}{below}"
+    if rho_full is not None:
+        below = ", below .75" if rho_full < RHO_LIMIT else ""
+        reason += f"; rho with the full score {rho_full:.2f}{below}"
     state: State = "ok"
     if before - now > MIN_FALL and p <= WARN_TIMES * look.level:
         state = "alert" if p <= look.level else "warn"

@@ -22,7 +22,7 @@ from analytics.flat_file.faults import (
     excerpt,
 )
 from analytics.flat_file.json_rows import unique
-from analytics.flat_file.reading import FileContext, from_arrow, from_records, read
+from analytics.flat_file.reading import from_arrow, from_records, read
 from analytics.flat_file.streams import GzipMembers, head, wide_encoding
 from analytics.flat_file.values import MAX_NAME_LENGTH, name_rule, text_of
 
@@ -39,7 +39,6 @@ __all__ = [
     "REQUIRED",
     "SUBMISSION",
     "Fault",
-    "FileContext",
     "FlatFile",
     "FlatFileError",
     "GzipMembers",

@@ -5,7 +5,7 @@ the distinct names of a column in order of first use, −1 where a field is empt
 indices of rows. All arrays are (n_rows,) unless a shape is given.
 
 A row with n in ``n_averaged`` and mean x stands for trials 1 … n, whatever trial it names itself: nx passed
-(outcome 1), which come first, and n − nx failed (outcome 0). nx has to be whole, to 1e-6 (STATISTICS §10).
+(outcome 1), which come first, and n − nx failed (outcome 0). nx has to be whole, to 1e-6.
 What was measured beside is the mean of the runs too, and is repeated.
 """
 
@@ -227,7 +227,12 @@ def contents(table: Table) -> FlatFile:
     columns = {name: table.whole(name) for name in (*always, *names)}
     columns |= {"rows": table.rows.whole(table.n), "doubtful": table.doubtful.whole(table.n)}
     source = _expand(table, columns)
-    codes = [*(columns[name] for name in SETTING if name != "temperature"), _temperature_codes(columns)]
+    temperature = columns["temperature"]
+    heat = np.full(len(temperature), -1, np.int32)
+    if not np.isnan(temperature).all():
+        heats = np.unique(temperature, return_inverse=True)[1]
+        heat = np.where(np.isnan(temperature), -1, heats).astype(np.int32)
+    codes = [*(columns[name] for name in SETTING if name != "temperature"), heat]
     varied = [one for one in codes if len(one) and (one >= 0).any()]
     columns["setting"] = np.zeros(len(codes[0]), np.int32)
     if varied:
@@ -332,14 +337,6 @@ def _of_owner(
     names = list(table.names[column].code)
     first = first_places(np.where(codes[column] >= 0, owner, -1), n_owners)
     return tuple(names[codes[column][place]] if place >= 0 else None for place in first)
-
-
-def _temperature_codes(columns: dict[str, npt.NDArray[Any]]) -> Codes:
-    temperature = columns["temperature"]
-    if np.isnan(temperature).all():
-        return np.full(len(temperature), -1, np.int32)
-    codes = np.unique(temperature, return_inverse=True)[1]
-    return np.where(np.isnan(temperature), -1, codes).astype(np.int32)
 
 
 def _sorted_settings(

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import SpooledTemporaryFile
+from types import MappingProxyType
 from typing import IO, Any, BinaryIO, cast
 
 import numpy as np
@@ -116,25 +116,6 @@ Progress = Callable[[int, int | None], None]
 NDJSON_NAMES = (".ndjson", ".jsonl", ".ndjson.gz", ".jsonl.gz")
 
 
-@dataclass(frozen=True)
-class FileContext:
-    """What is known of a file beside it.
-
-    constants: columns that are equal in all rows. The file may lack them; where it has them it says the same.
-    known_as: other texts that a file may have for a constant.
-    optional: required columns that the file may lack all the same.
-    strange_task: says why a task of a good name cannot stand in the file, or None: it can.
-    """
-
-    constants: Mapping[str, object] = field(default_factory=dict)
-    known_as: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    optional: Collection[str] = ()
-    strange_task: Callable[[str], str | None] | None = None
-
-
-NO_CONTEXT = FileContext()
-
-
 def read(
     source: Path | BinaryIO,
     *,
@@ -143,7 +124,10 @@ def read(
     progress: Progress | None = None,
     only: str | None = None,
     limits: Limits = FILE,
-    context: FileContext = NO_CONTEXT,
+    constants: Mapping[str, object] = MappingProxyType({}),
+    known_as: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    optional: Collection[str] = (),
+    strange_task: Callable[[str], str | None] | None = None,
 ) -> FlatFile:
     """Read and check a flat file: CSV or NDJSON, plain or compressed by gzip, or Parquet.
 
@@ -156,14 +140,18 @@ def read(
     progress: called after every batch, on this thread, with the bytes read and, if known, the bytes in all.
     only: the benchmark to read, of a file that may hold several; rows of others are left out. Without it a
         file of several is refused.
-    context: what is known without the file; faults in it have no row.
+    constants: columns that are equal in all rows; their faults have no row. The file may lack them; where it
+        has them it says the same.
+    known_as: other texts that a file may have for a constant.
+    optional: required columns that the file may lack all the same.
+    strange_task: says why a task of a good name cannot stand in the file, or None: it can.
     Raises FlatFileError: with every fault of the file at once; alone, that it holds several benchmarks or too
         much of anything.
     """
     called = name or (source.name if isinstance(source, Path) else None)
-    table = Table(_in_utc(as_of), limits, only, context.strange_task)
-    table.fix(table.add_constants(_constant_texts(context.constants, table)), context.known_as)
-    for column in context.optional:
+    table = Table(_in_utc(as_of), limits, only, strange_task)
+    table.fix(table.add_constants(_constant_texts(constants, table)), known_as)
+    for column in optional:
         table.excuse(column)
     try:
         with streams.opened(source) as opened:

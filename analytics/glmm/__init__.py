@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import FloatArray
-from analytics.drift.fidelity import spearman
+from analytics.drift.rank_correlation import spearman
 from analytics.errors import CoreError
 from analytics.glmm.fitting import LogitFit, fit_logit
 from analytics.reml import RESIDUAL, VarianceFit

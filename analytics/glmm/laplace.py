@@ -32,28 +32,17 @@ from scipy.special import expit, gammaln
 
 from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
-from analytics.reml.layout import Cells, cheapest_blocks, filled, local_levels
+from analytics.reml.layout import (
+    BlockBatch,
+    Cells,
+    batches_of,
+    cheapest_blocks,
+    filled,
+    local_levels,
+    terms_of,
+)
 
 MAX_CROSS_ENTRIES = 5 * 10**7
-
-
-@dataclass(frozen=True, eq=False)
-class LogitBatch:
-    """Blocks of one (filled up) size, and where their levels and inner entries stand among all."""
-
-    size: int
-    n_blocks: int
-    rows: slice
-    entries: slice
-
-    @property
-    def n_rows(self) -> int:
-        """Levels of its blocks."""
-        return self.n_blocks * self.size
-
-    def blocks(self, matrix: FloatArray) -> FloatArray:
-        """Rows of its blocks, shape (n_blocks, size, n_columns)."""
-        return matrix[self.rows].reshape(self.n_blocks, self.size, matrix.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +57,7 @@ class LogitLayout:
     """
 
     cells: Cells
-    batches: tuple[LogitBatch, ...]
+    batches: tuple[BlockBatch, ...]
     level_term: CodeArray
     n_block_levels: int
     incidence: sp.csr_array
@@ -96,6 +85,7 @@ def layout_of(cells: Cells) -> LogitLayout:
     order = np.argsort(size, kind="stable")
     row_base, entry_base = _starts(size, order), _starts(size**2, order)
     rows = row_base[block][:, None] + local
+    outside_terms = np.array(outside, dtype=np.int64)
     n_levels = np.array([cells.n_levels[t] for t in outside], dtype=np.int64)
     base = np.cumsum(n_levels) - n_levels
     listed = [cells.levels[t] + start for t, start in zip(outside, base.tolist(), strict=True)]
@@ -110,8 +100,10 @@ def layout_of(cells: Cells) -> LogitLayout:
     inner = entry_base[block][:, None, None] + local[:, :, None] * size[block][:, None, None]
     return LogitLayout(
         cells=cells,
-        batches=_batches(size[order]),
-        level_term=_level_terms(cells, rows, inside, outside, n_block_levels),
+        batches=batches_of(size[order], np.arange(size.size)),
+        level_term=np.concatenate(
+            [terms_of(rows, inside, n_block_levels, len(cells.levels)), np.repeat(outside_terms, n_levels)]
+        ),
         n_block_levels=n_block_levels,
         incidence=_incidence(rows, columns + n_block_levels, n_block_levels + n_border),
         inner=_entries(inner + local[:, None, :], int(np.sum(size**2))),
@@ -124,25 +116,6 @@ def _starts(size: CodeArray, order: CodeArray) -> CodeArray:
     start = np.empty_like(size)
     start[order] = np.cumsum(size[order]) - size[order]
     return start
-
-
-def _batches(sizes: CodeArray) -> tuple[LogitBatch, ...]:
-    batches, row, entry = [], 0, 0
-    for size, n_blocks in zip(*(part.tolist() for part in np.unique(sizes, return_counts=True)), strict=True):
-        rows, entries = slice(row, row + size * n_blocks), slice(entry, entry + size**2 * n_blocks)
-        row, entry = rows.stop, entries.stop
-        if size:
-            batches.append(LogitBatch(size, n_blocks, rows, entries))
-    return tuple(batches)
-
-
-def _level_terms(
-    cells: Cells, rows: CodeArray, inside: list[int], outside: list[int], n_block_levels: int
-) -> CodeArray:
-    terms = np.full(n_block_levels, len(cells.levels), dtype=np.int64)
-    for column, t in enumerate(inside):
-        terms[rows[:, column]] = t
-    return np.concatenate([terms, *(np.full(cells.n_levels[t], t, dtype=np.int64) for t in outside)])
 
 
 def _incidence(rows: CodeArray, columns: CodeArray, n_levels: int) -> sp.csr_array:
@@ -231,12 +204,12 @@ class Factors:
         scale = np.sqrt(np.append(variances, 0.0))[layout.level_term]
         block_scale, border_scale = np.split(scale, [layout.n_block_levels])
         inner = layout.inner @ self.inner_weight
-        self.gram = [inner[b.entries].reshape(b.n_blocks, b.size, b.size) for b in layout.batches]
+        self.gram = [inner[b.entries].reshape(-1, b.size, b.size) for b in layout.batches]
         self.cross = (layout.cross @ self.inner_weight).reshape(layout.n_block_levels, layout.n_border)
         self.log_determinant = -float(np.sum(np.log(self.shrunk))) if cell is not None else 0.0
         self.inverses = []  # Λ(ΛGΛ + I)⁻¹Λ of each batch
         for batch, gram in zip(layout.batches, self.gram, strict=True):
-            one = block_scale[batch.rows].reshape(batch.n_blocks, batch.size)
+            one = block_scale[batch.block_rows].reshape(-1, batch.size)
             scales = one[:, :, None] * one[:, None, :]
             moment = scales * gram + np.eye(batch.size)
             diagonals = np.einsum("pii->pi", np.linalg.cholesky(moment))
@@ -256,8 +229,8 @@ class Factors:
     def _blocks_times(self, matrix: FloatArray) -> FloatArray:
         product = np.empty_like(matrix)
         for batch, inverse in zip(self.layout.batches, self.inverses, strict=True):
-            rows = batch.blocks(matrix)
-            product[batch.rows] = (inverse @ rows).reshape(batch.n_rows, matrix.shape[1])
+            rows = product[batch.block_rows]
+            rows[:] = (inverse @ batch.blocks(matrix)).reshape(rows.shape)
         return product
 
     def project(self, vectors: FloatArray) -> FloatArray:
@@ -296,7 +269,7 @@ class Factors:
             own = np.einsum("pii->pi", gram) - np.sum((gram @ inverse) * gram, axis=2)
             shared = batch.blocks(self.cross) - gram @ batch.blocks(self.solved)
             fitted = np.sum((shared @ self.border_inverse) * shared, axis=2)
-            diagonal[batch.rows] = (own - fitted).ravel()
+            diagonal[batch.block_rows] = (own - fitted).ravel()
         fitted = np.sum((self.schur @ self.border_inverse) * self.schur, axis=1)
         diagonal[layout.n_block_levels :] = np.diag(self.schur) - fitted
         traces = np.bincount(layout.level_term, diagonal, terms + 1)[:terms].astype(np.float64)

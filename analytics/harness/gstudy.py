@@ -18,8 +18,9 @@ from scipy.special import fdtri, stdtrit
 
 from analytics import reml
 from analytics.arrays import FloatArray
+from analytics.differences.estimates import NamedInterval
 from analytics.errors import CoreError
-from analytics.harness.tensor import HarnessInterval, ScoreTensor, percentile_interval, require_levels
+from analytics.harness.tensor import ScoreTensor, percentile_interval, require_levels
 from analytics.resampling import resampled_counts
 
 N_DRAWS = 2000
@@ -37,16 +38,6 @@ class VarianceComponents:
     variances: Mapping[str, float]
     boundary: tuple[str, ...]
     method: Literal["anova", "reml"]
-
-
-@dataclass(frozen=True)
-class AbsoluteIcc:
-    """ICC(A,1) of a matrix of rows (models) by columns (runs): as estimated, 95% limits, and their v."""
-
-    icc: float
-    lower: float
-    upper: float
-    df: float
 
 
 @dataclass(frozen=True)
@@ -103,13 +94,13 @@ def reliability_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArray:
     return _reliability(components, len(tensor.tasks), 1)
 
 
-def reliability_bootstrap(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> HarnessInterval:
+def reliability_bootstrap(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> NamedInterval:
     """Percentile interval of R(h) for one run of a complete tensor under resampling of tasks."""
     draws = reliability_draws(tensor, resampled_counts(seed, "task bootstrap", len(tensor.tasks), n_draws))
     return percentile_interval(draws, "R")
 
 
-def agreement(matrix: npt.ArrayLike) -> AbsoluteIcc:
+def agreement(matrix: npt.ArrayLike) -> tuple[float, NamedInterval]:
     """ICC(A,1), two-way random effects, absolute agreement, single column, with its 95% interval.
 
     matrix: (n_rows, n_columns); rows are what is measured (models), columns the repetitions (runs); at least
@@ -133,16 +124,17 @@ def agreement(matrix: npt.ArrayLike) -> AbsoluteIcc:
     f, g = float(fdtri(k - 1, v, 0.975)), float(fdtri(v, k - 1, 0.975))
     noise = n * msc + (k * n - k - n) * mse
     lower = k * (msr - f * mse) / (f * noise + k * msr)
-    return AbsoluteIcc(icc, lower, k * (g * msr - mse) / (noise + k * g * msr), float(v))
+    upper = k * (g * msr - mse) / (noise + k * g * msr)
+    return icc, NamedInterval(lower, upper, "ICC(A,1), McGraw & Wong")
 
 
-def reliability_interval(tensor: ScoreTensor) -> HarnessInterval:
+def reliability_interval(tensor: ScoreTensor) -> NamedInterval:
     """Interval of R(h) for one run: ICC(A,1) from the K × L matrix of run means, truncated at 0."""
     require_levels(tensor, "reliability", models=2, tasks=2, runs=2)
     if not tensor.complete:
         raise refuse(_incomplete(tensor, "no interval of R"))
-    icc = agreement(tensor.scores.mean(axis=1))
-    return HarnessInterval(max(icc.lower, 0.0), max(icc.upper, 0.0), "ICC(A,1), McGraw & Wong")
+    _, interval = agreement(tensor.scores.mean(axis=1))
+    return interval._replace(lower=max(interval.lower, 0.0), upper=max(interval.upper, 0.0))
 
 
 def mdes(components: VarianceComponents, n_models: int, n_tasks: int, n_runs: int) -> Mdes:

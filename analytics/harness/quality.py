@@ -16,15 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray
-from analytics.differences.estimates import benjamini_hochberg
+from analytics.differences.estimates import NamedInterval, benjamini_hochberg
 from analytics.errors import CoreError
 from analytics.harness.gstudy import reliability_draws
-from analytics.harness.tensor import HarnessInterval, ScoreTensor, percentile_interval, require_levels
+from analytics.harness.tensor import ScoreTensor, percentile_interval, require_levels
 from analytics.resampling import resampled_counts
 from analytics.text import counted
 
 N_DRAWS = 2000
-WEIGHTS = (0.40, 0.35, 0.25)
+WEIGHTS: Mapping[str, float] = MappingProxyType({"R": 0.40, "D": 0.35, "C": 0.25})
 D_CEILING = 3.0
 COST_PARTS = ("environment", "execution", "scoring")
 NO_SPREAD = 1e-12  # of the mean square
@@ -87,7 +87,7 @@ def discriminability_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatA
     return _mean_of_pairs(_pairwise_d(tensor, np.asarray(counts, dtype=np.float64)))
 
 
-def discriminability_bootstrap(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> HarnessInterval:
+def discriminability_bootstrap(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> NamedInterval:
     """Percentile interval of D(h) under resampling of tasks."""
     require_levels(tensor, "a bootstrap over tasks", tasks=2)
     counts = resampled_counts(seed, "task bootstrap", len(tensor.tasks), n_draws)
@@ -105,12 +105,14 @@ def coverage_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArray:
     return np.asarray(w @ tensor.valid.mean(axis=(0, 2)) / w.sum(axis=1), dtype=np.float64)
 
 
-def fitness(reliability: float, discriminability: float, coverage: float) -> float:
-    """F(h) = .40·R + .35·min(D, 3)/3 + .25·C (Eq. 28.2), 0 to 1."""
+def fitness(
+    reliability: float, discriminability: float, coverage: float, weights: Mapping[str, float] = WEIGHTS
+) -> float:
+    """F(h) = α·R + β·min(D, 3)/3 + γ·C (Eq. 28.2), 0 to 1."""
     if not (0.0 <= reliability <= 1.0 and 0.0 <= coverage <= 1.0 and 0.0 <= discriminability < np.inf):
         raise refuse(f"no fitness of R = {reliability}, D = {discriminability}, C = {coverage}")
-    alpha, beta, gamma = WEIGHTS
-    return alpha * reliability + beta * min(discriminability, D_CEILING) / D_CEILING + gamma * coverage
+    capped = weights["D"] * min(discriminability, D_CEILING) / D_CEILING
+    return weights["R"] * reliability + capped + weights["C"] * coverage
 
 
 def cost(seconds: Mapping[str, npt.ArrayLike], n_evaluations: int, usd_per_hour: float) -> Cost:
@@ -199,7 +201,7 @@ class Change:
     first: float | None
     second: float | None
     difference: float | None
-    interval: HarnessInterval | None
+    interval: NamedInterval | None
     p_value: float | None
     p_adjusted: float | None = None
     note: str = ""
@@ -247,8 +249,11 @@ def _change(figure: str, first: ScoreTensor, second: ScoreTensor, counts: npt.ND
             raise refuse(f"{figure} cannot be said of both configurations")
     except CoreError as refusal:
         return Change("", figure, None, None, None, None, None, note=str(refusal))
-    differences = (b - a)[1:]
-    below = 1 + int(np.count_nonzero(differences <= 0.0))
-    above = 1 + int(np.count_nonzero(differences >= 0.0))
-    p_value = min(1.0, 2.0 * min(below, above) / (differences.size + 1))
+    p_value = two_sided_p((b - a)[1:])
     return Change("", figure, float(a[0]), float(b[0]), float(b[0] - a[0]), interval, p_value)
+
+
+def two_sided_p(draws: FloatArray) -> float:
+    """Twice the smaller tail of drawn differences beyond 0, at most 1."""
+    tail = 1 + min(np.count_nonzero(draws <= 0.0), np.count_nonzero(draws >= 0.0))
+    return min(1.0, 2.0 * tail / (draws.size + 1))

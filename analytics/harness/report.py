@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from analytics.differences.estimates import NamedInterval
 from analytics.errors import CoreError
 from analytics.harness.gstudy import (
     mdes,
@@ -27,7 +28,7 @@ from analytics.harness.quality import (
     fitness,
 )
 from analytics.harness.stability import PageTest, rank_stability, split_half
-from analytics.harness.tensor import HarnessInterval, ScoreTensor
+from analytics.harness.tensor import ScoreTensor
 from analytics.text import counted
 
 N_DRAWS = 2000
@@ -147,7 +148,7 @@ def _number(value: float | None) -> str:
     return "not measured" if value is None else f"{value:.4f}"
 
 
-def _interval_line(name: str, interval: HarnessInterval | None) -> list[tuple[str, str]]:
+def _interval_line(name: str, interval: NamedInterval | None) -> list[tuple[str, str]]:
     if interval is None:
         return []
     return [(name, f"[{interval.lower:.4f}, {interval.upper:.4f}] {interval.method}")]

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import DECIMALS, FloatArray, Mask
-from analytics.drift.fidelity import kendall
+from analytics.differences.estimates import NamedInterval
+from analytics.drift.rank_correlation import kendall
 from analytics.errors import CoreError
-from analytics.harness.tensor import HarnessInterval, ScoreTensor, percentile_interval, require_levels
+from analytics.harness.tensor import ScoreTensor, percentile_interval, require_levels
 from analytics.resampling import generator, resampled_counts
 
 N_DRAWS = 1000
@@ -31,7 +32,7 @@ class RankStability:
     """
 
     tau: float
-    interval: HarnessInterval
+    interval: NamedInterval
     top_3_change: float | None
     n_draws: int
 

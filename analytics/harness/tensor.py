@@ -3,25 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray, Mask, coded, read_only
+from analytics.differences.estimates import NamedInterval
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 
 BOOTSTRAP = "bootstrap over tasks, conditional on these models"
 refuse = partial(CoreError, code="harness")
-
-
-class HarnessInterval(NamedTuple):
-    """A 95% interval and how it was made."""
-
-    lower: float
-    upper: float
-    method: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +113,10 @@ def require_levels(
             raise refuse(f"{figure} is not measured: {levels} (at least {needed} are needed)")
 
 
-def percentile_interval(draws: FloatArray, figure: str, method: str = BOOTSTRAP) -> HarnessInterval:
+def percentile_interval(draws: FloatArray, figure: str, method: str = BOOTSTRAP) -> NamedInterval:
     """Percentiles .025 and .975 of bootstrap draws; refused where a draw has no value."""
     n_undefined = int(np.count_nonzero(~np.isfinite(draws)))
     if n_undefined:
         raise refuse(f"no bootstrap of {figure}: it cannot be said in {n_undefined} of {draws.size} draws")
     lower, upper = np.percentile(draws, [2.5, 97.5])
-    return HarnessInterval(float(lower), float(upper), method)
+    return NamedInterval(float(lower), float(upper), method)

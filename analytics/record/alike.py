@@ -322,9 +322,8 @@ def _corrected(rows: Rows, settings: Sequence[Setting]) -> People:
         tasks.size,
         judge_mean=corrected.judge_mean,
         corrected_mean=corrected.corrected.value,
-        se=corrected.corrected.se if has_interval else None,
-        lower=max(corrected.corrected.lower, 0.0) if has_interval else None,
-        upper=min(corrected.corrected.upper, 1.0) if has_interval else None,
+        **corrected.corrected.error((0.0, 1.0), known=has_interval),
         worth=corrected.worth,
         design=corrected.design,
+        reason="",
     )

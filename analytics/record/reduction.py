@@ -143,22 +143,15 @@ def agent_rows(
     """Reduce rows on the active tasks to one line for each agent."""
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     frame = _frame(n_agents, tasks, settings, deliveries, counting, compared)
-    finished = finished_by(rows, deliveries, (n_agents, len(tasks)))
     zero = counting.missing == "zero"
     every = _delivered(rows, frame.shape, settings, counting, compared)
     delivered = every.where(~frame.withdrawn[every.rows.delivery])
     completed = _completed(delivered, frame, zero=zero)
-    is_counting = frame.counting[every.rows.delivery]
-    counted = every.where(is_counting)
+    counted = every.where(frame.counting[every.rows.delivery])
     most = _most_trials(counted, frame, zero=zero)
-    whole, retried = _whole_runs(every, is_counting, frame, most)
-    weight = _weights(counted, frame, completed, most, whole[is_counting])
-    weight = _lower(counted, weight, frame, completed, most, retried, zero=zero)
+    weight, retried = _weigh(every, counted, frame, completed, most, zero=zero)
     counted, weight = counted.where(weight > 0), weight[weight > 0]
-    # trials that a delivered task lacks of the fewest needed; 0 where they are failures
-    n = _in_slots(counted.slot, frame.shape)
-    lacking = np.where(n > 0, np.maximum(frame.fewest[:, :, None] - n, 0), 0).sum(axis=2)
-    n_too_few = np.where(frame.ranked[:, None] & (not zero), lacking, 0).astype(np.int32)
+    n_too_few = _too_few(counted, frame, zero=zero)
     alike = repeats(
         _trials(counted, frame),
         _trials(delivered, frame),
@@ -168,25 +161,13 @@ def agent_rows(
         order=frame.order,
     )
     cumulative = np.array([one.cumulative for one in alike], dtype=np.bool_) & ~frame.operator
-    cells, n_places, n_gaps, n_invalid = _places(
-        _firsts(counted, cumulative, settings), weight, frame, most, zero=zero
-    )
+    cells, n_places = _places(_firsts(counted, cumulative, settings), weight, frame, most, zero=zero)
+    n_gaps = _in_slots(counted.slot[~counted.has_outcome], frame.shape).sum(axis=2)
+    n_gaps = np.where(cells.n_valid > 0, n_gaps, n_places).astype(np.int32)
+    n_invalid = _in_slots(counted.slot[~counted.rows.valid], frame.shape).sum(axis=2).astype(np.int32)
     costs, tokens, seconds = _spent(counted, frame)
-    arrival, n_deliveries = _arrivals(not_withdrawn(rows, deliveries), frame)
-    first, _ = _arrivals(rows, frame)
-    rows = counted.rows
-    labels = people(rows, n_agents=n_agents, settings=settings)
-    stands = rows.valid | ~rows.confirmed  # a submitter may call those invalid that were dear
-    n_graded, n_failed, n_uncosted, n_unconfirmed = (
-        np.bincount(rows.agent[mask], minlength=n_agents)
-        for mask in (
-            rows.valid & (rows.outcome > 0.0) & (rows.outcome < 1.0),
-            ~(rows.valid & (rows.outcome == 1.0)),
-            stands if rows.cost_usd is None else stands & np.isnan(rows.cost_usd),
-            ~rows.valid & ~rows.confirmed,
-        )
-    )
-    asked = frame.asked
+    numbers = _arrival_numbers(rows, deliveries, frame) | _row_counts(counted.rows, n_agents)
+    labels, asked = people(counted.rows, n_agents=n_agents, settings=settings), frame.asked
     return tuple(
         AgentRow(
             means=cells.means[i],
@@ -200,23 +181,43 @@ def agent_rows(
             n_too_few=n_too_few[i],
             asked=asked[i],
             operator=bool(frame.operator[i]),
-            arrival=int(arrival[i]),
-            completed=int(completed[i]),
-            first=int(first[i]),
-            finished=int(finished[i]),
-            n_deliveries=int(n_deliveries[i]),
-            n_graded=int(n_graded[i]),
-            n_failed=int(n_failed[i]),
-            n_uncosted=int(n_uncosted[i]),
-            n_unconfirmed=int(n_unconfirmed[i]),
             retried=bool(retried[i]),
             n_tokens=_total(tokens[i]),
             seconds=_total(seconds[i]),
             repeats=alike[i],
             people=labels[i],
+            completed=int(completed[i]),
+            **{name: int(of_agents[i]) for name, of_agents in numbers.items()},
         )
         for i in range(n_agents)
     )
+
+
+def _too_few(counted: _Slots, frame: _Frame, *, zero: bool) -> CountArray:
+    """Trials that a delivered task lacks of the fewest needed, (n_agents, m); 0 where they are failures."""
+    n = _in_slots(counted.slot, frame.shape)
+    lacking = np.where(n > 0, np.maximum(frame.fewest[:, :, None] - n, 0), 0).sum(axis=2)
+    return np.where(frame.ranked[:, None] & (not zero), lacking, 0).astype(np.int32)
+
+
+def _arrival_numbers(rows: Rows, deliveries: Sequence[Delivery], frame: _Frame) -> dict[str, CodeArray]:
+    """Tell by field of `AgentRow` when each agent delivered, and how often, (n_agents,) each."""
+    arrival, n_deliveries = _arrivals(not_withdrawn(rows, deliveries), frame)
+    first, _ = _arrivals(rows, frame)
+    finished = finished_by(rows, deliveries, frame.shape[:2])
+    return {"arrival": arrival, "n_deliveries": n_deliveries, "first": first, "finished": finished}
+
+
+def _row_counts(rows: Rows, n_agents: int) -> dict[str, CodeArray]:
+    """Count rows of each agent by field of `AgentRow`, (n_agents,) each."""
+    stands = rows.valid | ~rows.confirmed  # a submitter may call those invalid that were dear
+    masks = {
+        "n_graded": rows.valid & (rows.outcome > 0.0) & (rows.outcome < 1.0),
+        "n_failed": ~(rows.valid & (rows.outcome == 1.0)),
+        "n_uncosted": stands if rows.cost_usd is None else stands & np.isnan(rows.cost_usd),
+        "n_unconfirmed": ~rows.valid & ~rows.confirmed,
+    }
+    return {name: np.bincount(rows.agent[mask], minlength=n_agents) for name, mask in masks.items()}
 
 
 def in_part(
@@ -418,6 +419,18 @@ def _whole_runs(every: _Slots, is_counting: Mask, frame: _Frame, most: CodeArray
     return whole, retried
 
 
+def _weigh(
+    every: _Slots, counted: _Slots, frame: _Frame, completed: CodeArray, most: CodeArray, *, zero: bool
+) -> tuple[FloatArray, Mask]:
+    """Return how much each counted row counts, (n_rows,), and the agents that retried, (n_agents,)."""
+    is_counting = frame.counting[every.rows.delivery]
+    whole, retried = _whole_runs(every, is_counting, frame, most)
+    weight = _weights(counted, frame, completed, most, whole[is_counting])
+    if retried.any():
+        weight = _lower(counted, weight, frame, completed, most, retried, zero=zero)
+    return weight, retried
+
+
 def _weights(
     counted: _Slots, frame: _Frame, completed: CodeArray, most: CodeArray, whole: Mask
 ) -> FloatArray:
@@ -466,8 +479,6 @@ def _lower(
 
     The mean is over the tasks that have an outcome, rounded; 0 without any.
     """
-    if not retried.any():
-        return weight
     all_count = _weights(
         counted, frame, completed, np.full_like(most, NEVER), np.zeros_like(weight, dtype=bool)
     )
@@ -496,8 +507,8 @@ def _firsts(counted: _Slots, cumulative: Mask, settings: Sequence[Setting]) -> _
 
 def _places(
     counted: _Slots, weight: FloatArray, frame: _Frame, most: CodeArray, *, zero: bool
-) -> tuple[CellMoments, CountArray, CountArray, CountArray]:
-    """Take the means, and count places, gaps and invalid rows, (n_agents, m) each.
+) -> tuple[CellMoments, CountArray]:
+    """Take the means, and count places, (n_agents, m) each.
 
     What is absent counts as failures if gaps are zero. Within a condition trials weigh the same, of whatever
     run or temperature: these are a submitter's labels.
@@ -533,11 +544,7 @@ def _places(
         cells.n_trials.reshape(n_agents, n_tasks),
     )
     n = n + _in_slots(failed, frame.shape)
-    n_places = np.where((n > 0).all(axis=2), n.sum(axis=2), 0)
-    gaps = _in_slots(counted.slot[~counted.has_outcome], frame.shape).sum(axis=2)
-    gaps = np.where(table.n_valid > 0, gaps, n_places)
-    invalid = _in_slots(counted.slot[~rows.valid], frame.shape).sum(axis=2)
-    return table, n_places.astype(np.int32), gaps.astype(np.int32), invalid.astype(np.int32)
+    return table, np.where((n > 0).all(axis=2), n.sum(axis=2), 0).astype(np.int32)
 
 
 def _trials(part: _Slots, frame: _Frame) -> ComparedTrials:

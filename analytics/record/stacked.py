@@ -210,7 +210,7 @@ class Record:
             settings=settings,
             deliveries=deliveries,
             counting=counting,
-            voters=_voters(about, deliveries),
+            voters=_voters(about, _first_arrivals(deliveries, len(about))),
         )
         compared = compare(counts, counting)
         reduced = agent_rows(
@@ -262,14 +262,10 @@ def record(
     categories: Sequence[str | None] = (),
 ) -> Record:
     """Stack agents' lines, with a row on the active tasks (ascending by code point), in name order."""
-    if not len(about) == len(rows) == len(compared.condition):
-        raise CoreError(
-            f"{len(about)} agents, {len(rows)} lines, {len(compared.condition)} conditions differ",
-            code="record",
-        )
-    both = zip(about, rows, strict=True)
-    voters = [Voter(one.name, one.account, one.vouched, row.first) for one, row in both]
-    heard = voices(voters, [row.finished for row in rows])
+    n, n_lines, n_conditions = len(about), len(rows), len(compared.condition)
+    if not n == n_lines == n_conditions:
+        raise CoreError(f"{n} agents, {n_lines} lines, {n_conditions} conditions differ", code="record")
+    heard = voices(_voters(about, [row.first for row in rows]), [row.finished for row in rows])
     present = [i for i, row in enumerate(rows) if row.n_deliveries]
     order = sorted(present, key=lambda i: about[i].name)
     infos, lines = tuple(about[i] for i in order), [rows[i] for i in order]
@@ -279,14 +275,14 @@ def record(
     n_too_few = _stack(lines, "n_too_few", len(tasks), np.int32)
     loaded = operator & ~_elsewhere(condition)
     n_absent, zero = absent_trials(n_places, loaded), counting.missing == "zero"
+    alone = [infos[i].name for i in _without_failures(lines, n_places, ~_elsewhere(condition))]
+    n_gaps = _stack(lines, "n_gaps", len(tasks), np.int32)
     stacked = Record(
         table=_table(infos, lines, tasks, n_absent if zero else np.zeros_like(n_absent)),
         about=infos,
         counting=counting,
         n_places=read_only(n_places + n_absent + n_too_few),
-        n_gaps=read_only(
-            _stack(lines, "n_gaps", len(tasks), np.int32) + (0 if zero else n_absent) + n_too_few
-        ),
+        n_gaps=read_only(n_gaps + (0 if zero else n_absent) + n_too_few),
         n_invalid=_stack(lines, "n_invalid", len(tasks), np.int32),
         asked=_stack(lines, "asked", len(tasks), np.bool_),
         operator=operator,
@@ -304,12 +300,7 @@ def record(
         condition=condition,
         n_elsewhere=tuple(compared.n_elsewhere[i] for i in order),
         universe=universe,
-        uneven=(
-            *uneven(n_places, n_absent, loaded, zero=zero),
-            *passes_alone(
-                [infos[i].name for i in _without_failures(lines, n_places, ~_elsewhere(condition))]
-            ),
-        ),
+        uneven=(*uneven(n_places, n_absent, loaded, zero=zero), *passes_alone(alone)),
         n_graded=tuple(row.n_graded for row in lines),
         n_uncosted=tuple(row.n_uncosted for row in lines),
         n_unconfirmed=tuple(row.n_unconfirmed for row in lines),
@@ -318,7 +309,11 @@ def record(
         groups=_named(groups, len(tasks)),
         categories=_named(categories, len(tasks)),
     )
-    stacked = replace(stacked, copy_of=_copies(stacked))
+    return _with_complete(replace(stacked, copy_of=_copies(stacked)), lines)
+
+
+def _with_complete(stacked: Record, lines: Sequence[AgentRow]) -> Record:
+    """Find the complete agents, and how many of their outcomes are graded."""
     agents = zip(stacked.about, stacked.condition, stacked.copy_of or stacked.condition, strict=True)
     allowed = [not (one.withheld or elsewhere or copied) for one, elsewhere, copied in agents]
     complete = stacked.ran_all & stacked.voice & np.array(allowed, dtype=np.bool_)
@@ -359,11 +354,16 @@ def _choosing_tasks(record: Record) -> Mask:
     return np.asarray(record.asked.all(axis=1) & record.voice, dtype=np.bool_)
 
 
-def _voters(about: Sequence[About], deliveries: Sequence[Delivery]) -> list[Voter]:
+def _first_arrivals(deliveries: Sequence[Delivery], n_agents: int) -> list[int]:
     first: dict[int, int] = {}
     for one in deliveries:
         first[one.agent] = min(one.arrival, first.get(one.agent, one.arrival))
-    return [Voter(one.name, one.account, one.vouched, first.get(i, 0)) for i, one in enumerate(about)]
+    return [first.get(i, 0) for i in range(n_agents)]
+
+
+def _voters(about: Sequence[About], firsts: Sequence[int]) -> list[Voter]:
+    both = zip(about, firsts, strict=True)
+    return [Voter(one.name, one.account, one.vouched, first) for one, first in both]
 
 
 def _copies(stacked: Record) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import CodeArray, FloatArray
+from analytics.programs import one_blas_thread
 from analytics.reml.criterion import Criterion
 from analytics.reml.formula import parse
 from analytics.reml.model import (
@@ -26,7 +27,6 @@ from analytics.reml.strata import MIN_NOISE, n_replicates, optimise_many, strata
 from analytics.reml.variance_components import (
     RESIDUAL,
     FittedInterval,
-    RandomFacet,
     Refits,
     VarianceFit,
     asymptotic_intervals,
@@ -116,7 +116,6 @@ def _fit_balanced(design: MixedModel, y: FloatArray) -> VarianceFit:
         if n_steps
         else "no component of the closed form is below 0",
         converged=converged,
-        n_evaluations=n_steps,
         n_rows=y.size,
         facets=_facets(design),
         likelihood=strata,
@@ -142,32 +141,32 @@ def _fit_unbalanced(design: MixedModel, y: FloatArray) -> VarianceFit:
             )
     check_fixed(design, rows, groups)
     criterion = Criterion(y, design.codes, design.n_levels, design.numbers(design.random), rows)
-    optimum = minimise(criterion)
+    with one_blas_thread():
+        point, converged, message = minimise(criterion)
+        beta = point.beta
     return VarianceFit(
         terms=design.random,
-        variances=optimum.variances,
-        residual=optimum.residual,
+        variances=point.theta[:-1],
+        residual=point.residual,
         fixed_names=design.fixed_names,
-        beta=optimum.beta,
-        beta_covariance=optimum.beta_covariance,
+        beta=beta,
+        beta_covariance=point.beta_covariance,
         contrast=design.grid().mean(axis=0),
-        criterion=optimum.criterion,
-        method=f"unbalanced: {optimum.method}",
-        message=optimum.message,
-        converged=optimum.converged,
-        n_evaluations=optimum.n_evaluations,
+        criterion=point.value,
+        method=f"unbalanced: {criterion.method}",
+        message=message,
+        converged=converged,
         n_rows=y.size,
         facets=_facets(design),
         likelihood=UnbalancedLikelihood(criterion, groups, rows),
     )
 
 
-def _facets(design: MixedModel) -> tuple[RandomFacet, ...]:
+def _facets(design: MixedModel) -> dict[frozenset[str], int]:
     fixed = frozenset[str]().union(*(term.factors for term in design.fixed))
     random = {term.factors - fixed for term in design.random} - {frozenset()}
     smallest = [factors for factors in random if not any(other < factors for other in random)]
-    facets = [RandomFacet(factors, int(design.groups(factors).max()) + 1) for factors in smallest]
-    return tuple(sorted(facets, key=lambda facet: facet.name))
+    return {factors: int(design.groups(factors).max()) + 1 for factors in sorted(smallest, key=sorted)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,14 +207,14 @@ class UnbalancedLikelihood:
         rng: np.random.Generator,
     ) -> Refits:
         """Draw outcomes from N(Xβ, V(φ)) and fit each again."""
-        optima = []
-        for _ in range(n_draws):
+        drawn = np.empty((n_draws, parameters.size))
+        theta, theta_variance = np.empty(n_draws), np.empty(n_draws)
+        for i in range(n_draws):
             y = self.design @ beta + np.sqrt(parameters[-1]) * rng.standard_normal(len(self.design))
             for codes, variance in zip(self.groups, parameters[:-1], strict=True):
                 y += np.sqrt(variance) * rng.standard_normal(int(codes.max()) + 1)[codes]
-            optima.append(minimise(self.criterion.with_outcome(y), start=parameters))
-        return Refits(
-            parameters=np.array([np.append(optimum.variances, optimum.residual) for optimum in optima]),
-            theta=np.array([contrast @ optimum.beta for optimum in optima]),
-            theta_variance=np.array([contrast @ optimum.beta_covariance @ contrast for optimum in optima]),
-        )
+            with one_blas_thread():
+                point, _, _ = minimise(self.criterion.with_outcome(y), start=parameters)
+                drawn[i], theta[i] = point.theta, contrast @ point.beta
+            theta_variance[i] = contrast @ point.beta_covariance @ contrast
+        return Refits(parameters=drawn, theta=theta, theta_variance=theta_variance)

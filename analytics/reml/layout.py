@@ -90,6 +90,10 @@ class BlockBatch:
     pattern_of: CodeArray
     first_block: CodeArray
 
+    def blocks(self, matrix: FloatArray) -> FloatArray:
+        """Rows of its blocks, shape (n_blocks, size, n_columns)."""
+        return matrix[self.block_rows].reshape(self.pattern_of.size, self.size, matrix.shape[1])
+
 
 @dataclass(frozen=True, eq=False)
 class CrossProducts:
@@ -183,10 +187,10 @@ def layout_of(cells: Cells) -> BlockLayout:
     return BlockLayout(
         cells=cells,
         incidence=sp.csr_array((entries.ravel(), columns.ravel(), indptr), shape=shape),
-        column_term=np.concatenate([_terms_of(rows, inside, n_block_levels, n_terms), term]),
-        pattern_term=_terms_of(pattern_rows, inside, int(pattern_size.sum()), n_terms),
+        column_term=np.concatenate([terms_of(rows, inside, n_block_levels, n_terms), term]),
+        pattern_term=terms_of(pattern_rows, inside, int(pattern_size.sum()), n_terms),
         n_blocks_of=np.repeat(np.bincount(pattern), pattern_size).astype(np.float64),
-        batches=_batches(pattern_size, np.sort(pattern)),
+        batches=batches_of(pattern_size, np.sort(pattern)),
         cross_products=_cross_products(
             cells, block, local, size, pattern, pattern_rows, (column, value), group
         ),
@@ -260,7 +264,8 @@ def _starts(lengths: CodeArray) -> CodeArray:
     return np.asarray(np.cumsum(lengths) - lengths, dtype=np.int64)
 
 
-def _batches(sizes: CodeArray, pattern: CodeArray) -> tuple[BlockBatch, ...]:
+def batches_of(sizes: CodeArray, pattern: CodeArray) -> tuple[BlockBatch, ...]:
+    """Join blocks to batches, from the size of each pattern and the pattern of each block, ascending."""
     batches, blocks, patterns, entries = [], 0, 0, 0
     for size in np.unique(sizes[sizes > 0]):
         chosen = np.flatnonzero(sizes == size)
@@ -278,7 +283,8 @@ def _batches(sizes: CodeArray, pattern: CodeArray) -> tuple[BlockBatch, ...]:
     return tuple(batches)
 
 
-def _terms_of(rows: CodeArray, inside: list[int], n_rows: int, n_terms: int) -> CodeArray:
+def terms_of(rows: CodeArray, inside: list[int], n_rows: int, n_terms: int) -> CodeArray:
+    """Return the term of each level of the blocks, (n_rows,); n_terms for empty levels."""
     term = np.full(n_rows, n_terms, dtype=np.int64)
     for column, t in enumerate(inside):
         term[rows[:, column]] = t

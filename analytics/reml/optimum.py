@@ -16,14 +16,11 @@ the boundary). Zhou, Hu, Qiao, Cho & Zhou, *MM Algorithms for Variance Component
 multiplicative step).
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray
 from analytics.errors import CoreError
-from analytics.programs import one_blas_thread
 from analytics.reml.criterion import Criterion, Evaluation
 
 EXPECTED_FALL = 1e-20
@@ -39,82 +36,52 @@ CLOSE_TO_ZERO = 1e-6
 MIN_RESIDUAL = 1e-8
 
 
-@dataclass(frozen=True, eq=False)
-class Optimum:
-    """Where the search ended.
-
-    variances: (n_terms,); σ_t² ≥ 0, exactly 0 on the boundary.
-    criterion: −2 log restricted likelihood, with lme4's constants.
-    beta, beta_covariance: (p,) and (p, p); (X'V⁻¹X)⁻¹ at the estimated components.
-    gradient, information: of the criterion, (n_terms + 1,), and the average information, (n_terms + 1)².
-    n_evaluations: factorisations.
-    method: `patterns` or `blocked`.
-    """
-
-    variances: FloatArray
-    residual: float
-    criterion: float
-    beta: FloatArray
-    beta_covariance: FloatArray
-    gradient: FloatArray
-    information: FloatArray
-    n_evaluations: int
-    converged: bool
-    message: str
-    method: str
-
-
-def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> Optimum:
+def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> tuple[Evaluation, bool, str]:
     """Minimise a criterion over components that are not negative; refused where the residual falls to 0.
 
     start: (n_terms + 1,), the residual, last, above 0. Default: the mean square within cells for the
     residual, the rest of the variance in equal shares for the terms.
+    Returns: the point, its components exactly 0 on the boundary; whether the search converged; how it ended.
     """
-    theta = _checked_start(criterion, start)
-    with one_blas_thread():
-        point, n_evaluations = criterion.at(theta), 1
-        for _ in range(MAX_STEPS):
-            gradient, curvature = point.gradient, 2.0 * point.information
-            # at 0, or close to it and bound for it, with a derivative that is not negative
-            bound = np.diag(curvature) * point.theta <= gradient
-            free = ~((point.theta <= CLOSE_TO_ZERO * np.sum(point.theta)) & bound & (gradient >= 0.0))
-            curvature = curvature[np.ix_(free, free)]
-            diagonal = np.diag(curvature)
-            scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-            scaled = curvature / np.outer(scale, scale) + RIDGE * np.eye(scale.size)
-            step = -point.theta
-            step[free] = -np.linalg.solve(scaled, gradient[free] / scale) / scale
-            fall = 0.5 * abs(float(point.gradient @ step))
-            if fall < EXPECTED_FALL:
-                return _optimum(
-                    criterion, point, n_evaluations, True, f"expected fall below {EXPECTED_FALL:g}"
-                )
-            following, n_tried = _lower(criterion, point, step)
-            n_evaluations += n_tried
-            if following is None:
-                message = f"no lower point found; expected fall {fall:.1e}"
-                return _optimum(criterion, point, n_evaluations, fall < ROUNDING_FALL, message)
-            point = following
-            if point.residual <= MIN_RESIDUAL * np.sum(point.theta):
-                raise CoreError(
-                    f"the residual tends to 0; at {point.residual:.1e} the criterion still falls",
-                    code="not_estimable",
-                )
-        return _optimum(criterion, point, n_evaluations, False, f"stopped after {MAX_STEPS} steps")
+    point = criterion.at(_checked_start(criterion, start))
+    for _ in range(MAX_STEPS):
+        gradient, curvature = point.gradient, 2.0 * point.information
+        # at 0, or close to it and bound for it, with a derivative that is not negative
+        bound = np.diag(curvature) * point.theta <= gradient
+        free = ~((point.theta <= CLOSE_TO_ZERO * np.sum(point.theta)) & bound & (gradient >= 0.0))
+        curvature = curvature[np.ix_(free, free)]
+        diagonal = np.diag(curvature)
+        scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+        scaled = curvature / np.outer(scale, scale) + RIDGE * np.eye(scale.size)
+        step = -point.theta
+        step[free] = -np.linalg.solve(scaled, gradient[free] / scale) / scale
+        fall = 0.5 * abs(float(point.gradient @ step))
+        if fall < EXPECTED_FALL:
+            return point, True, f"expected fall below {EXPECTED_FALL:g}"
+        following = _lower(criterion, point, step)
+        if following is None:
+            return point, fall < ROUNDING_FALL, f"no lower point found; expected fall {fall:.1e}"
+        point = following
+        if point.residual <= MIN_RESIDUAL * np.sum(point.theta):
+            raise CoreError(
+                f"the residual tends to 0; at {point.residual:.1e} the criterion still falls",
+                code="not_estimable",
+            )
+    return point, False, f"stopped after {MAX_STEPS} steps"
 
 
-def _lower(criterion: Criterion, point: Evaluation, step: FloatArray) -> tuple[Evaluation | None, int]:
+def _lower(criterion: Criterion, point: Evaluation, step: FloatArray) -> Evaluation | None:
     for halving in range(MAX_HALVINGS):
         furthest = point.theta + MAX_GROWTH * np.sum(point.theta)
         theta = np.clip(point.theta + step / 2.0**halving, 0.0, furthest)
         theta[-1] = max(theta[-1], MIN_SHRINKAGE * point.theta[-1])
         trial = _is_lower(criterion, point, theta)
         if trial is not None:
-            return trial, halving + 1
+            return trial
     if np.min(point.traces) <= 0.0:
-        return None, MAX_HALVINGS
+        return None
     theta = point.theta * np.sqrt(point.squares / point.traces)
-    return _is_lower(criterion, point, theta), MAX_HALVINGS + 1
+    return _is_lower(criterion, point, theta)
 
 
 def _is_lower(criterion: Criterion, point: Evaluation, theta: FloatArray) -> Evaluation | None:
@@ -125,24 +92,6 @@ def _is_lower(criterion: Criterion, point: Evaluation, theta: FloatArray) -> Eva
         return None
     allowed = point.value + ARMIJO * min(expected, 0.0) + ROUNDING * abs(point.value)
     return trial if trial.value <= allowed else None
-
-
-def _optimum(
-    criterion: Criterion, point: Evaluation, n_evaluations: int, converged: bool, message: str
-) -> Optimum:
-    return Optimum(
-        variances=point.theta[:-1],
-        residual=point.residual,
-        criterion=point.value,
-        beta=point.beta,
-        beta_covariance=point.beta_covariance,
-        gradient=point.gradient,
-        information=point.information,
-        n_evaluations=n_evaluations,
-        converged=converged,
-        message=message,
-        method=criterion.method,
-    )
 
 
 def _checked_start(criterion: Criterion, start: npt.ArrayLike | None) -> FloatArray:

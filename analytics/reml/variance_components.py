@@ -3,11 +3,11 @@
 Source: Patterson & Thompson, *Biometrika* 58 (1971) 545-554 (REML). Bates et al., *J. Stat. Software* 67(1)
 (2015), Eq. 41-42 (the criterion and its constants), §2.3 (`bootMer`). Searle, Casella & McCulloch, *Variance
 Components*, 1992, §6.6. Satterthwaite, *Biometrics Bulletin* 2 (1946) 110-114. Giesbrecht & Burns,
-*Biometrics* 41 (1985) 477-486 (ν from the information). STATISTICS §7.5 for the rule of 4 levels, whose
-coverage `tests/analytics` measures. Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, §12.5,
-§13.3.
+*Biometrics* 41 (1985) 477-486 (ν from the information). Efron & Tibshirani, *An Introduction to the
+Bootstrap*, 1993, §12.5, §13.3. The rule of 4 levels: analytics/README.md, *Intervals of the grand mean*.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -53,19 +53,6 @@ class Likelihood(Protocol):
         """Draw outcomes from N(Xβ, V(φ)) and fit each."""
 
 
-@dataclass(frozen=True)
-class RandomFacet:
-    """A random term, fixed factors left aside, inside which there is no other; combinations that occur."""
-
-    factors: frozenset[str]
-    n_levels: int
-
-    @property
-    def name(self) -> str:
-        """Its factors, joined by colons."""
-        return ":".join(sorted(self.factors))
-
-
 @dataclass(frozen=True, eq=False)
 class VarianceFit:
     """Variance components, fixed effects, and how the fit ended.
@@ -78,7 +65,8 @@ class VarianceFit:
     contrast: (p,); c of θ = c'β, the mean over all levels of the fixed factors, each weighing the same.
     criterion: Q(φ̂), lme4's REML criterion.
     method, message: which method found the optimum, and how it ended.
-    n_evaluations: steps or evaluations of Q; 0 for a closed form.
+    facets: levels that occur of each random facet: a random term's factors, fixed ones left aside, inside
+        which there is no other.
     """
 
     terms: tuple[Term, ...]
@@ -92,9 +80,8 @@ class VarianceFit:
     method: str
     message: str
     converged: bool
-    n_evaluations: int
     n_rows: int
-    facets: tuple[RandomFacet, ...]
+    facets: Mapping[frozenset[str], int]
     likelihood: Likelihood
 
     @property
@@ -152,7 +139,6 @@ class FittedInterval:
     method: `asymptotic` or `bootstrap`; `satterthwaite`, `conservative`, `wald`, `bootstrap-t` or `normal`.
     df: of the t quantile; None where none is used.
     small_facets: random facets with at most 4 levels that add to the variance.
-    name: what the reading of a study calls it.
     """
 
     estimate: float
@@ -163,7 +149,6 @@ class FittedInterval:
     method: str
     df: float | None = None
     small_facets: tuple[str, ...] = ()
-    name: str = ""
 
 
 def asymptotic_intervals(
@@ -268,7 +253,7 @@ def theta_interval(
     named = rule if method == "by rule" else method
     df = None
     if named == "conservative":
-        df = float(min(facet.n_levels for facet in small) - 1)
+        df = float(min(small.values()) - 1)
     elif named == "satterthwaite":
         df = satterthwaite_df(fit, slopes)
     if named == "bootstrap-t":
@@ -289,7 +274,7 @@ def theta_interval(
         df=df,
         level=level,
         method=named,
-        small_facets=tuple(facet.name for facet in small),
+        small_facets=tuple(":".join(sorted(facet)) for facet in small),
     )
 
 
@@ -306,12 +291,12 @@ def satterthwaite_df(fit: VarianceFit, slopes: FloatArray) -> float:
     return 2.0 * variance**2 / float(slopes[free] @ fit.covariance() @ slopes[free])
 
 
-def small_facets(fit: VarianceFit, slopes: FloatArray) -> tuple[RandomFacet, ...]:
-    """Random facets with at most 4 levels inside a term that adds to a variance with these slopes."""
+def small_facets(fit: VarianceFit, slopes: FloatArray) -> dict[frozenset[str], int]:
+    """Levels of the random facets with at most 4, inside a term that adds to a variance with these slopes."""
     adding = slopes[:-1] > 1e-9 * np.max(np.abs(slopes))
     terms = [term for term, adds in zip(fit.terms, adding, strict=True) if adds]
-    return tuple(
-        facet
-        for facet in fit.facets
-        if facet.n_levels <= SMALL_FACET and any(facet.factors <= term.factors for term in terms)
-    )
+    return {
+        facet: n_levels
+        for facet, n_levels in fit.facets.items()
+        if n_levels <= SMALL_FACET and any(facet <= term.factors for term in terms)
+    }

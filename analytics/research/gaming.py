@@ -12,7 +12,6 @@ import argparse
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,28 +32,10 @@ N_SUBMISSIONS_DESIGNS = 10
 GIVEN_TO_ALL = ("judge",)
 
 
-@dataclass(frozen=True)
-class Selectable:
-    """The noise that a submitter can select on, outcome², and the terms that all submissions share."""
-
-    contributions: Mapping[str, float]
-    shared: tuple[str, ...]
-
-    @property
-    def variance(self) -> float:
-        """σ², outcome²."""
-        return math.fsum(self.contributions.values())
-
-    @property
-    def sd(self) -> float:
-        """σ, in the unit of the score."""
-        return math.sqrt(self.variance)
-
-
 def selectable(
     components: Mapping[str, float], levels: Mapping[str, int], varies: Collection[str]
-) -> Selectable:
-    """Tell the noise drawn anew with every submission from the noise all submissions share.
+) -> dict[str, float]:
+    """Return by term the noise drawn anew with every submission, outcome²; all share that of the others.
 
     components: term → variance: facets joined by ``:``, ``residual``, a sensitivity with `` (fixed)``.
     levels: facet → levels that a submission averages over, of every facet that divides a selectable term.
@@ -82,19 +63,24 @@ def selectable(
             drawn[term] = variance / math.prod(levels[facet] for facet in facets_of[term])
     if not drawn:
         raise CoreError(f"no component holds a facet of {sorted(varies)} or is the residual")
-    return Selectable(drawn, tuple(term for term in components if term not in drawn))
+    return drawn
 
 
-def gains(noise: Selectable, n_submissions: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Give the expected gain of each team, team → K, those with most submissions first."""
+def gains(sd: float, n_submissions: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Give the expected gain of each team, team → K, those with most submissions first; sd of one score."""
     for team, k in n_submissions.items():
         check_n_submissions(team, k)
     ordered = sorted(n_submissions.items(), key=lambda one: (-one[1], one[0]))
-    return [{"team": team, "submissions": k, **_gain(noise, k)} for team, k in ordered]
+    return [{"team": team, "submissions": k, **_gain(sd, k)} for team, k in ordered]
 
 
-def _gain(noise: Selectable, k: int) -> dict[str, float]:
-    gain = expected_maximum(k) * noise.sd
+def deviation(noise: Mapping[str, float]) -> float:
+    """Return the standard deviation of the sum of independent parts, in the unit of the score."""
+    return math.sqrt(math.fsum(noise.values()))
+
+
+def _gain(sd: float, k: int) -> dict[str, float]:
+    gain = expected_maximum(k) * sd
     return {"gain": gain, "points": 100.0 * gain}
 
 
@@ -105,13 +91,12 @@ def gains_by_design(
     n_submissions: int,
 ) -> list[dict[str, Any]]:
     """How the gain of best of K shrinks with prompts, judges, trials and tasks, from the first design."""
-    noises = [selectable(components, levels, varies) for levels in designs]
-    if not noises or noises[0].sd * expected_maximum(n_submissions) == 0.0:
+    deviations = [deviation(selectable(components, levels, varies)) for levels in designs]
+    if not deviations or deviations[0] * expected_maximum(n_submissions) == 0.0:
         raise CoreError(f"nothing to shrink: best of {n_submissions} gains 0 under the first design")
     return [
-        {"design": dict(levels), "sd": noise.sd, **_gain(noise, n_submissions)}
-        | {"relative": noise.sd / noises[0].sd}
-        for levels, noise in zip(designs, noises, strict=True)
+        {"design": dict(levels), "sd": sd, **_gain(sd, n_submissions), "relative": sd / deviations[0]}
+        for levels, sd in zip(designs, deviations, strict=True)
     ]
 
 
@@ -199,23 +184,24 @@ def _gaming(arguments: argparse.Namespace) -> Answer:
     levels = submission_levels(flat, facets)
     varies = [facet for facet in (*facets, "trial") if facet not in GIVEN_TO_ALL]
     noise = selectable(components, levels, varies)
+    sd = deviation(noise)
     designs = [levels, *(levels | {facet: 2 * n} for facet, n in levels.items() if facet != "agent")]
     values: dict[str, Any] = {
         "components": components,
         "boundary": list(fitted.boundary),
         "method": fitted.method,
         "design": levels,
-        "sd": noise.sd,
-        "contributions": dict(noise.contributions),
-        "shared": list(noise.shared),
-        "best_of": [{"submissions": k, **_gain(noise, k)} for k in N_SUBMISSIONS],
-        "teams": gains(noise, n_submissions(flat, arguments.team)),
+        "sd": sd,
+        "contributions": noise,
+        "shared": [term for term in components if term not in noise],
+        "best_of": [{"submissions": k, **_gain(sd, k)} for k in N_SUBMISSIONS],
+        "teams": gains(sd, n_submissions(flat, arguments.team)),
         "designs": gains_by_design(components, designs, varies, N_SUBMISSIONS_DESIGNS),
         "left_out": dict.fromkeys(copied, "trials are not independent"),
     }
     heads = {"submissions": "submissions", "points": "points gained"}
     shown = {
-        "noise between submissions": f"{100 * noise.sd:.2f} points (standard deviation)",
+        "noise between submissions": f"{100 * sd:.2f} points (standard deviation)",
         "one submission": ", ".join(counted(n, facet) for facet, n in levels.items()),
         "the best of": [{head: row[key] for key, head in heads.items()} for row in values["best_of"]],
         f"teams, by {arguments.team}": [

@@ -15,7 +15,7 @@ import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray, Mask
 from analytics.command_line import MAX_SEED, Answer, add_command, outcomes_of, plain, whole
-from analytics.drift.fidelity import midranks
+from analytics.drift.rank_correlation import midranks
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 from analytics.reml import RESIDUAL, VarianceFit, fit, refits
@@ -252,21 +252,10 @@ def tiers(
         return max(variances) - min(variances)
 
     fits = {group: fitted(group) for group in groups}
-    estimates = []
-    for name, (group, one) in zip(names, fits.items(), strict=True):
-        rng = generator(seed, "tier", *name.encode("utf-8", "surrogatepass"))
-        drawn = _ratio(refits(one, rng, N_DRAWS).parameters, one.names)
-        lower, upper = np.quantile(drawn, [0.025, 0.975]).tolist()
-        estimates.append(
-            {
-                "name": name,
-                "judges": [judges[i] for i in group],
-                "components": {**one.components, RESIDUAL: one.residual},
-                "ratio": float(_ratio(one.parameters, one.names)),
-                "lower": lower,
-                "upper": upper,
-            }
-        )
+    estimates = [
+        {"name": name, "judges": [judges[i] for i in group], **_tier(name, one, seed)}
+        for name, (group, one) in zip(names, fits.items(), strict=True)
+    ]
     apart = {group: one.components["item:judge"] for group, one in fits.items()}
     others = [one for one in _drawn(partitions, seed) if one != frozenset(groups)]
     for group in {group for one in others for group in one} - set(apart):
@@ -277,6 +266,18 @@ def tiers(
         "spread": spread(groups),
         "p_value": (1 + as_large) / (1 + len(others)),
         "n_partitions": n_partitions,
+    }
+
+
+def _tier(name: str, fitted: VarianceFit, seed: int) -> dict[str, Any]:
+    rng = generator(seed, "tier", *name.encode("utf-8", "surrogatepass"))
+    drawn = _ratio(refits(fitted, rng, N_DRAWS).parameters, fitted.names)
+    lower, upper = np.quantile(drawn, [0.025, 0.975]).tolist()
+    return {
+        "components": {**fitted.components, RESIDUAL: fitted.residual},
+        "ratio": float(_ratio(fitted.parameters, fitted.names)),
+        "lower": lower,
+        "upper": upper,
     }
 
 

@@ -19,7 +19,6 @@ from analytics.flat_file import FlatFile
 from analytics.human_labels import (
     CENSUS,
     Corrected,
-    IntervalEstimate,
     Labelled,
     SurrogateRefused,
     correct,
@@ -169,22 +168,16 @@ def _agent_values(agent: str, corrected: Corrected) -> dict[str, Any]:
         "agent": agent,
         "judge_mean": corrected.judge_mean,
         "corrected_mean": corrected.corrected.value,
-        **_error(corrected.corrected, 0.0, 1.0, known=left_to_err),
+        **corrected.corrected.error((0.0, 1.0), known=left_to_err),
         "n_labels": corrected.n_labels,
         "n_tasks": corrected.n_tasks,
         "labels_alone": {
             "mean": corrected.alone.value,
-            **_error(corrected.alone, 0.0, 1.0, known=left_to_err),
+            **corrected.alone.error((0.0, 1.0), known=left_to_err),
         },
         "worth": corrected.worth,
         "design": corrected.design,
     }
-
-
-def _error(estimate: IntervalEstimate, least: float, most: float, *, known: bool) -> dict[str, float | None]:
-    """Return the error and the ends of its interval, clipped; None where all tasks have a label."""
-    ends = {"se": estimate.se, "lower": max(estimate.lower, least), "upper": min(estimate.upper, most)}
-    return {name: value if known else None for name, value in ends.items()}
 
 
 def _difference(a: str, b: str, agents: Mapping[str, tuple[CodeArray, Labelled]]) -> dict[str, Any]:
@@ -200,7 +193,7 @@ def _difference(a: str, b: str, agents: Mapping[str, tuple[CodeArray, Labelled]]
         "a": a,
         "b": b,
         "difference": estimate.value,
-        **_error(estimate, -1.0, 1.0, known=not all_labelled),
+        **estimate.error((-1.0, 1.0), known=not all_labelled),
         "n_tasks": of_a.size,
         "reason": CENSUS if all_labelled else "",
     }

@@ -19,6 +19,7 @@ from analytics.arrays import FloatArray
 from analytics.differences.groups import Groups, mean_variance
 from analytics.tee.components import FIXED, Component, Components
 from analytics.tee.dstudy import DStudyRefused, Reading, project
+from analytics.text import enumerated
 
 GROUP = "group"
 NO_AGENT = "no agent has outcomes on all tasks, which errors by groups of tasks need"
@@ -157,8 +158,7 @@ def _sentences(
                 f"would be {', '.join(parts)}."
             )
     if result["unknown"]:
-        *others, last = result["unknown"]
-        names = f"{', '.join(others)} and {last}" if others else last
+        names = enumerated(result["unknown"])
         yield f"Unknown, since only one level was seen: what more {names} would do."
     if sensitivity is not None:
         yield (

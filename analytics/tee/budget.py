@@ -5,8 +5,9 @@ Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix A (budget
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -43,9 +44,11 @@ class Costs:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Choices:
     """The designs that may be chosen, what they cost and what they are judged by.
+
+    For every combination of the facets but one, `inner`, Var(θ̂) and the cost are lines in its levels x.
 
     bounds: fewest and most levels by letter, both included; None, for one facet at most, sets no upper end.
     """
@@ -65,167 +68,153 @@ class Choices:
         for letter in unbounded:
             if self.costs.call == 0.0 and self.costs.levels.get(letter, 0.0) == 0.0:
                 raise DStudyRefused(f"{FACETS[letter]} cost nothing and have no upper end")
-        project(self.components, {letter: lo for letter, (lo, _) in self.bounds.items()}, self.reading)
-        _projection_of_most(self)
-
-
-@dataclass(frozen=True)
-class Allocation:
-    """A design that was chosen, with its cost and its projection."""
-
-    design: Design
-    cost: float
-    projection: Projection
+        project(self.components, self.smallest, self.reading)
+        self.most_precise()
 
     @property
-    def se(self) -> float:
-        """Standard error, in the unit of the outcome."""
-        return self.projection.se
+    def smallest(self) -> dict[str, int]:
+        """The smallest design."""
+        return {letter: lo for letter, (lo, _) in self.bounds.items()}
+
+    def most_precise(self) -> Projection:
+        """Project the largest design, the most precise one; without an upper end at 10¹² levels."""
+        most = {letter: hi or N_LEVELS for letter, (_, hi) in self.bounds.items()}
+        return project(self.components, most, self.reading)
+
+    @cached_property
+    def inner(self) -> str:
+        """The facet with the widest range (categories aside, whose number is bound to that of items)."""
+        widths = {f: (hi or N_LEVELS) - lo for f, (lo, hi) in self.bounds.items() if f != "C"}
+        return max(widths, key=lambda letter: (widths[letter], letter == "N"))
+
+    @cached_property
+    def outer(self) -> Mapping[str, npt.NDArray[np.int64]]:
+        """Levels of the other facets, (n_combinations,) each."""
+        letters = [letter for letter in self.bounds if letter != self.inner]
+        ranges = [range(self.bounds[one][0], (self.bounds[one][1] or N_LEVELS) + 1) for one in letters]
+        n_combinations = math.prod(len(counts) for counts in ranges)
+        if n_combinations > N_COMBINATIONS:
+            raise DStudyRefused(
+                f"{n_combinations} combinations of {', '.join(letters)} are over {N_COMBINATIONS}"
+            )
+        counts = np.array(list(product(*ranges)), dtype=np.int64).reshape(n_combinations, len(letters))
+        return dict(zip(letters, counts.T, strict=True))
+
+    @cached_property
+    def _levels(self) -> dict[str, FloatArray]:
+        """Levels of all facets, one of `inner`."""
+        outer = {letter: counts.astype(np.float64) for letter, counts in self.outer.items()}
+        n = math.prod((hi or N_LEVELS) - lo + 1 for f, (lo, hi) in self.bounds.items() if f != self.inner)
+        return outer | {self.inner: np.ones(n)}
+
+    @cached_property
+    def variance_line(self) -> tuple[FloatArray, FloatArray]:
+        """A and b of Var(θ̂) = a/x + b."""
+        slope, floor = (np.zeros_like(self._levels[self.inner]) for _ in range(2))
+        for _, variance, facets in counted_terms(self.components, self.bounds, self.reading):
+            divisor = np.prod([self._levels[letter] for letter in sorted(facets)], axis=0)
+            target = slope if self.inner in facets else floor
+            target += variance / divisor
+        return slope, floor
+
+    @cached_property
+    def cost_line(self) -> tuple[FloatArray, FloatArray]:
+        """P and q of a cost of p·x + q."""
+        levels, one = self._levels, np.ones_like(self._levels[self.inner])
+        costs = self.costs.levels
+        base = sum((cost * levels.get(f, one) for f, cost in costs.items() if f != self.inner), 0.0 * one)
+        n_calls = np.prod([count for letter, count in levels.items() if letter != "C"], axis=0)
+        return self.costs.call * n_calls + costs.get(self.inner, 0.0), base
+
+    @cached_property
+    def inner_range(self) -> tuple[FloatArray, FloatArray]:
+        """Fewest and most levels of `inner`."""
+        (lo, hi), levels = self.bounds[self.inner], self._levels
+        fewest = np.full_like(levels[self.inner], lo)
+        most = np.full_like(levels[self.inner], np.inf if hi is None else hi)
+        if self.reading.categories == "sampled" and "C" in levels:
+            if self.inner == "N":
+                fewest = np.maximum(fewest, levels["C"])
+            elif "N" in levels:
+                most[levels["C"] > levels["N"]] = 0.0
+        return fewest, most
 
 
-def cheapest(choices: Choices, target_se: float) -> Allocation:
+def cheapest(choices: Choices, target_se: float) -> Projection:
     """Return the cheapest design with an SE of at most `target_se`; ties by SE, then by fewer levels."""
     if not (math.isfinite(target_se) and target_se > 0.0):
         raise DStudyRefused(f"a target standard error is above 0, not {target_se}")
-    grid = _grid(choices)
-    room = target_se**2 * (1.0 + TOLERANCE) - grid.floor
+    (slope, floor), (fewest, most) = choices.variance_line, choices.inner_range
+    room = target_se**2 * (1.0 + TOLERANCE) - floor
     with np.errstate(divide="ignore", over="ignore"):
-        levels = np.where(room > 0.0, np.ceil(grid.slope / room * (1.0 - TOLERANCE)), np.inf)
-    levels = np.maximum(levels, grid.fewest)
-    levels = np.where((levels <= grid.most) & (levels <= N_LEVELS), levels, np.inf)
+        levels = np.where(room > 0.0, np.ceil(slope / room * (1.0 - TOLERANCE)), np.inf)
+    levels = np.maximum(levels, fewest)
+    levels = np.where((levels <= most) & (levels <= N_LEVELS), levels, np.inf)
     if not np.isfinite(levels).any():
-        most = _projection_of_most(choices)
-        parts = sorted(most.shares.items(), key=lambda part: -part[1])[:3]
+        largest, bounds = choices.most_precise(), choices.bounds.items()
+        parts = sorted(largest.shares.items(), key=lambda part: -part[1])[:3]
         remains = ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.005)
-        bounds = choices.bounds.items()
         limits = ", ".join(f"{letter} = {hi}" for letter, (_, hi) in bounds if hi is not None)
         free = [FACETS[letter] for letter, (_, hi) in bounds if hi is None]
         who = f"no number of {free[0]} brings" if free else "no design within the bounds brings"
         raise DStudyRefused(
-            f"{who} the SE under {target_se:g}: at {limits} an SE of {most.se:.4g} remains ({remains})"
+            f"{who} the SE under {target_se:g}: at {limits} an SE of {largest.se:.4g} remains ({remains})"
         )
-    return _best(choices, grid, levels, _cost, _variance)
+    return _best(choices, levels, (_cost, _variance))
 
 
-def most_precise(choices: Choices, budget: float) -> Allocation:
+def most_precise(choices: Choices, budget: float) -> Projection:
     """Return the design of the smallest SE within `budget`; ties by cost, then by fewer levels."""
-    return _most_precise(choices, _grid(choices), budget)
+    (price, base), (fewest, most) = choices.cost_line, choices.inner_range
+    room = budget * (1.0 + TOLERANCE) - base
+    with np.errstate(divide="ignore", invalid="ignore"):
+        levels = np.where(price > 0.0, np.floor(room / price * (1.0 + TOLERANCE)), most)
+    levels = np.minimum(levels, most)
+    levels = np.where((room >= 0.0) & (levels >= fewest), levels, np.inf)
+    if not np.isfinite(levels).any():
+        raise DStudyRefused(
+            f"the smallest design within the bounds costs {choices.costs.of(choices.smallest):g}, "
+            f"not {budget:g} or less"
+        )
+    return _best(choices, levels, (_variance, _cost))
 
 
-def frontier(choices: Choices, budgets: Sequence[float]) -> tuple[Allocation, ...]:
+def frontier(choices: Choices, budgets: Iterable[float]) -> tuple[Projection, ...]:
     """Return what each budget buys, cheapest first, only where the SE gets smaller; a small one nothing."""
-    grid = _grid(choices)
-    smallest = _smallest_cost(choices)
+    smallest = choices.costs.of(choices.smallest)
     affordable = sorted({budget for budget in budgets if budget >= smallest})
     if not affordable:
         raise DStudyRefused(f"the smallest design within the bounds costs {smallest:g}, more than any budget")
-    points: list[Allocation] = []
+    points: list[Projection] = []
     for budget in affordable:
-        point = _most_precise(choices, grid, budget)
+        point = most_precise(choices, budget)
         if not points or point.se < points[-1].se:
             points.append(point)
     return tuple(points)
 
 
-@dataclass(frozen=True, eq=False)
-class Grid:
-    """Every combination of the facets but one, `inner`: Var(θ̂) = slope/x + floor, cost = price·x + base."""
-
-    inner: str
-    outer: tuple[str, ...]
-    counts: npt.NDArray[np.int64]
-    slope: FloatArray
-    floor: FloatArray
-    price: FloatArray
-    base: FloatArray
-    fewest: FloatArray
-    most: FloatArray
+def _cost(choices: Choices, levels: FloatArray) -> FloatArray:
+    price, base = choices.cost_line
+    return price * levels + base
 
 
-Measure = Callable[[Grid, FloatArray], FloatArray]
+def _variance(choices: Choices, levels: FloatArray) -> FloatArray:
+    slope, floor = choices.variance_line
+    return slope / levels + floor
 
 
-def _grid(choices: Choices) -> Grid:
-    # the facet with the widest range (categories aside, whose number is bound to that of items)
-    widths = {letter: (hi or N_LEVELS) - lo for letter, (lo, hi) in choices.bounds.items() if letter != "C"}
-    inner = max(widths, key=lambda letter: (widths[letter], letter == "N"))
-    outer = tuple(letter for letter in choices.bounds if letter != inner)
-    ranges = [range(choices.bounds[one][0], (choices.bounds[one][1] or N_LEVELS) + 1) for one in outer]
-    n_combinations = math.prod(len(counts) for counts in ranges)
-    if n_combinations > N_COMBINATIONS:
-        raise DStudyRefused(f"{n_combinations} combinations of {', '.join(outer)} are over {N_COMBINATIONS}")
-    counts = np.array(list(product(*ranges)), dtype=np.int64).reshape(n_combinations, len(outer))
-    levels = {letter: counts[:, i].astype(np.float64) for i, letter in enumerate(outer)}
-    levels[inner] = np.ones(len(counts))
-    slope, floor = np.zeros_like(levels[inner]), np.zeros_like(levels[inner])
-    for _, variance, facets in counted_terms(choices.components, choices.bounds, choices.reading):
-        divisor = np.prod([levels[letter] for letter in sorted(facets)], axis=0)
-        target = slope if inner in facets else floor
-        target += variance / divisor
-    costs, one = choices.costs, np.ones_like(slope)
-    n_calls = np.prod([count for letter, count in levels.items() if letter != "C"], axis=0)
-    base = sum((cost * levels.get(f, one) for f, cost in costs.levels.items() if f != inner), 0.0 * one)
-    price = costs.call * n_calls + costs.levels.get(inner, 0.0)
-    fewest, most = _inner_range(choices, levels, inner)
-    return Grid(inner, outer, counts, slope, floor, price, base, fewest, most)
-
-
-def _inner_range(
-    choices: Choices, levels: Mapping[str, FloatArray], inner: str
-) -> tuple[FloatArray, FloatArray]:
-    lo, hi = choices.bounds[inner]
-    fewest = np.full_like(levels[inner], lo)
-    most = np.full_like(levels[inner], np.inf if hi is None else hi)
-    if choices.reading.categories == "sampled" and "C" in levels:
-        if inner == "N":
-            fewest = np.maximum(fewest, levels["C"])
-        elif "N" in levels:
-            most[levels["C"] > levels["N"]] = 0.0
-    return fewest, most
-
-
-def _most_precise(choices: Choices, grid: Grid, budget: float) -> Allocation:
-    room = budget * (1.0 + TOLERANCE) - grid.base
-    with np.errstate(divide="ignore", invalid="ignore"):
-        levels = np.where(grid.price > 0.0, np.floor(room / grid.price * (1.0 + TOLERANCE)), grid.most)
-    levels = np.minimum(levels, grid.most)
-    levels = np.where((room >= 0.0) & (levels >= grid.fewest), levels, np.inf)
-    if not np.isfinite(levels).any():
-        smallest = _smallest_cost(choices)
-        raise DStudyRefused(
-            f"the smallest design within the bounds costs {smallest:g}, not {budget:g} or less"
-        )
-    return _best(choices, grid, levels, _variance, _cost)
-
-
-def _cost(grid: Grid, levels: FloatArray) -> FloatArray:
-    return grid.price * levels + grid.base
-
-
-def _variance(grid: Grid, levels: FloatArray) -> FloatArray:
-    return grid.slope / levels + grid.floor
-
-
-def _best(choices: Choices, grid: Grid, levels: FloatArray, first: Measure, second: Measure) -> Allocation:
+def _best(
+    choices: Choices, levels: FloatArray, measures: Iterable[Callable[[Choices, FloatArray], FloatArray]]
+) -> Projection:
+    """Project the best by the first measure, then the next; `levels` of the inner facet, infinite: none."""
     places = np.flatnonzero(np.isfinite(levels))
-    for measure in (first, second):
-        values = measure(grid, levels)[places]
+    for measure in measures:
+        values = measure(choices, levels)[places]
         places = places[values <= values.min() * (1.0 + TOLERANCE)]
     designs = []
     for place in places.tolist():
-        counts = {letter: int(n) for letter, n in zip(grid.outer, grid.counts[place], strict=True)}
-        counts[grid.inner] = int(levels[place])
+        counts = {letter: int(n[place]) for letter, n in choices.outer.items()}
+        counts[choices.inner] = int(levels[place])
         designs.append({letter: counts[letter] for letter in choices.bounds})
     design = min(designs, key=lambda design: tuple(design.values()))
-    projection = project(choices.components, design, choices.reading)
-    return Allocation(projection.design, choices.costs.of(design), projection)
-
-
-def _smallest_cost(choices: Choices) -> float:
-    return choices.costs.of({letter: lo for letter, (lo, _) in choices.bounds.items()})
-
-
-def _projection_of_most(choices: Choices) -> Projection:
-    """Project the largest design, the most precise one; without an upper end at 10¹² levels."""
-    most = {letter: hi or N_LEVELS for letter, (_, hi) in choices.bounds.items()}
-    return project(choices.components, most, choices.reading)
+    return project(choices.components, design, choices.reading)

@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import CodeArray
 from analytics.errors import CoreError
-from analytics.tee.components import FACETS
 from analytics.tee.dstudy import DStudyRefused, Reading
 
 #: Letter → the word that stands in terms.
@@ -157,21 +156,7 @@ def in_words(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> 
     return {WORDS[letter]: columns[column] for letter, column in declaration.facets().items()}
 
 
-class PilotRule(NamedTuple):
-    """A minimum number of levels, how many there are, whose rule it is."""
-
-    letter: str
-    facet: str
-    minimum: int
-    n_levels: int
-    source: str
-
-    @property
-    def met(self) -> bool:
-        """Whether there are enough."""
-        return self.n_levels >= self.minimum
-
-
+#: Letter, fewest levels of its facet, whose rule it is.
 PILOT = (
     ("N", 30, "TEE, Appendix C.6"),
     ("V", 3, "TEE, Appendix C.6"),
@@ -182,12 +167,9 @@ PILOT = (
 )
 
 
-def pilot_rules(levels: Mapping[str, int]) -> tuple[PilotRule, ...]:
-    """Hold a design against the minimum pilots; a letter that is not there counts as one level."""
-    return tuple(
-        PilotRule(letter, FACETS[letter], minimum, levels.get(letter, 1), source)
-        for letter, minimum, source in PILOT
-    )
+def pilot_rules(levels: Mapping[str, int]) -> dict[tuple[str, int, str], bool]:
+    """Tell which rules of `PILOT` a design meets; a letter that is not there counts as one level."""
+    return {rule: levels.get(rule[0], 1) >= rule[1] for rule in PILOT}
 
 
 def _codes(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> dict[str, CodeArray]:

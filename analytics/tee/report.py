@@ -11,6 +11,7 @@ from analytics.tee.agent_projection import doubled
 from analytics.tee.components import FACETS, RESIDUAL
 from analytics.tee.dstudy import project
 from analytics.tee.total_error import TotalError
+from analytics.text import enumerated
 
 SCORES = (0.0, 1.0)
 ANY = (-math.inf, math.inf)
@@ -45,7 +46,7 @@ def _sentences(
         replicates = counted_levels(most, "R")
         crossed.append(replicates if fewest == most else f"{fewest} to {replicates}")
     theta = on_board.score if on_board else study.theta
-    yield f"The mean over {_listed(crossed)} ({layout.n_rows} outcomes) is {theta:.4g}."
+    yield f"The mean over {enumerated(crossed)} ({layout.n_rows} outcomes) is {theta:.4g}."
     yield _error_of(study, on_board)
     if on_board is None:
         yield _interval(study, within)
@@ -84,17 +85,15 @@ def _error_of(study: TotalError, on_board: BoardEstimate | None) -> str:
 
 
 def _interval(study: TotalError, within: tuple[float, float]) -> str:
-    interval = study.interval(within=within)
+    interval, name = study.interval(within=within), study.reading.interval_name
     if (interval.lower, interval.upper) == within:
         few = " and ".join(counted_levels(study.layout.levels[letter], letter) for letter in study.few_levels)
-        return f"No 95% {interval.name} is told: {few or 'so few outcomes'} leave every score from 0 to 1."
+        return f"No 95% {name} is told: {few or 'so few outcomes'} leave every score from 0 to 1."
     degrees = (
         "" if interval.df is None else f"{interval.df:.3g} degree{'' if interval.df == 1 else 's'} of freedom"
     )
     how = "normal quantile" if interval.df is None else f"{interval.method} t, {degrees}"
-    return (
-        f"The {interval.level:.0%} {interval.name} is {interval.lower:.4g} to {interval.upper:.4g} ({how})."
-    )
+    return f"The {interval.level:.0%} {name} is {interval.lower:.4g} to {interval.upper:.4g} ({how})."
 
 
 def _made_of(study: TotalError) -> str:
@@ -103,7 +102,7 @@ def _made_of(study: TotalError) -> str:
     for row in rows:
         words = row.name.replace(" (fixed)", " choice").replace(":", " by ")
         parts.append(f"{'replicate noise' if row.name == RESIDUAL else words} ({row.share_of_mean:.0%})")
-    return f"The variance of the mean is mostly {_listed(parts)}."
+    return f"The variance of the mean is mostly {enumerated(parts)}."
 
 
 def _best_change(study: TotalError) -> str:
@@ -131,7 +130,3 @@ def counted_levels(count: int, letter: str) -> str:
     word = FACETS[letter]
     singular = word[:-3] + "y" if word.endswith("ies") else word.removesuffix("s")
     return f"{count} {singular if count == 1 else word}"
-
-
-def _listed(parts: list[str]) -> str:
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

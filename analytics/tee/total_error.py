@@ -57,18 +57,13 @@ class TotalError:
     @property
     def few_levels(self) -> tuple[str, ...]:
         """Letters of the random facets with so few levels that the interval is `conservative` for them."""
-        words = {word for facet in small_facets(self.fit, _slopes(self)) for word in facet.factors}
+        words = frozenset[str]().union(*small_facets(self.fit, _slopes(self)))
         return tuple(letter for letter in "NVMH" if WORDS[letter] in words)
-
-    @property
-    def se_ratio(self) -> float:
-        """SE over naive SE."""
-        return self.se / self.naive_se
 
     def interval(
         self, level: float = 0.95, within: tuple[float, float] = (-math.inf, math.inf)
     ) -> FittedInterval:
-        """Return θ̂ ± t·SE, named after the reading.
+        """Return θ̂ ± t·SE; its reading has a name for it.
 
         Sensitivities are taken as known; random judges are a small facet whose variance has M − 1 degrees of
         freedom. The normal quantile is for where nothing random is left in the variance.
@@ -78,7 +73,7 @@ class TotalError:
         check_level(level)
         slopes = _slopes(self)
         random = float(slopes @ self.fit.parameters)
-        few = [facet.n_levels - 1 for facet in small_facets(self.fit, slopes)]
+        few = [n_levels - 1 for n_levels in small_facets(self.fit, slopes).values()]
         if self.projection.degrees_of_freedom is not None:
             few.append(self.projection.degrees_of_freedom)
         df, method = None, "normal"
@@ -89,9 +84,8 @@ class TotalError:
             method = "satterthwaite"
         share = (1.0 + level) / 2.0
         half = float(ndtri(share) if df is None else stdtrit(df, share)) * self.se
-        name = self.reading.interval_name
         lower, upper = max(self.theta - half, within[0]), min(self.theta + half, within[1])
-        return FittedInterval(self.theta, self.se, lower, upper, level, method, df, name=name)
+        return FittedInterval(self.theta, self.se, lower, upper, level, method, df)
 
     def table(self) -> tuple[VarianceRow, ...]:
         """Return the decomposition per observation, of Var(θ̂), and tier."""

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from analytics.arrays import CodeArray, FloatArray, IndexArray, Mask
+from analytics.differences.estimates import NamedInterval
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 from analytics.trials.flags import Improvement, only_improving, run_order
@@ -23,7 +24,6 @@ from analytics.trials.icc import (
     IccRefused,
     IntraclassCorrelation,
     TaskTrials,
-    TrialInterval,
     accuracy_interval,
     convergence,
     intraclass_correlation,
@@ -99,7 +99,7 @@ class Consistency:
     mean: float
     n_tasks: int
     icc: IntraclassCorrelation | None
-    accuracy: TrialInterval | None
+    accuracy: NamedInterval | None
     notes: tuple[tuple[str, str], ...]
 
 

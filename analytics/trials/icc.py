@@ -20,11 +20,10 @@ import numpy.typing as npt
 from scipy.special import expit, fdtri, logit, stdtrit
 
 from analytics.arrays import CodeArray, FloatArray
+from analytics.differences.estimates import NamedInterval
 from analytics.errors import CoreError
 from analytics.resampling import generator
 from analytics.text import counted
-
-Method = Literal["jackknife", "normal theory", "t", "logit-t"]
 
 MIN_TASKS = 10
 EQUAL = 1e-9
@@ -36,15 +35,6 @@ class IccRefused(CoreError):
     Codes: ``too_few_tasks``, ``one_trial``, ``no_variance_within``, ``components_contradict``; of convergence
     ``too_few_trials``.
     """
-
-
-@dataclass(frozen=True)
-class TrialInterval:
-    """A 95% interval and how it was made; 0 to 1."""
-
-    lower: float
-    upper: float
-    method: Method
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +76,8 @@ class IntraclassCorrelation:
     n_0: float
     least_trials: int
     most_trials: int
-    interval: TrialInterval | None
-    normal_theory: TrialInterval | None
+    interval: NamedInterval | None
+    normal_theory: NamedInterval | None
     note: str
 
 
@@ -147,7 +137,7 @@ def mean_squares(trials: TaskTrials) -> tuple[float, float, float]:
     return float(between / (a - 1)), float(trials.squares.sum() / (n_all - a)), float(n_0)
 
 
-def _jackknife(trials: TaskTrials, f: float, n_0: float) -> tuple[TrialInterval | None, str]:
+def _jackknife(trials: TaskTrials, f: float, n_0: float) -> tuple[NamedInterval | None, str]:
     """F·e^{±t·SE} carried back (t with a − 1 df), or None and why.
 
     SSB without task i is SSB − n_i·N/(N − n_i)·(ȳ_i − ȳ)², a rank-one change.
@@ -168,7 +158,7 @@ def _jackknife(trials: TaskTrials, f: float, n_0: float) -> tuple[TrialInterval 
     return _interval(f / reach, f * reach, n_0, "jackknife"), ""
 
 
-def _normal_theory(trials: TaskTrials, f: float) -> TrialInterval | None:
+def _normal_theory(trials: TaskTrials, f: float) -> NamedInterval | None:
     """F/F_{.975}(a − 1, N − a) and F·F_{.975}(N − a, a − 1), carried back."""
     n, a = trials.n_trials, trials.n_tasks
     if trials.binary or n.min() < n.max():
@@ -178,10 +168,10 @@ def _normal_theory(trials: TaskTrials, f: float) -> TrialInterval | None:
     return _interval(float(lower), float(upper), float(n[0]), "normal theory")
 
 
-def _interval(lower_f: float, upper_f: float, n_0: float, method: Method) -> TrialInterval:
+def _interval(lower_f: float, upper_f: float, n_0: float, method: str) -> NamedInterval:
     """(F − 1)/(F + n₀ − 1) at both ends, truncated at 0."""
     lower, upper = (max(float((f - 1.0) / (f + n_0 - 1.0)), 0.0) for f in (lower_f, upper_f))
-    return TrialInterval(lower, upper, method)
+    return NamedInterval(lower, upper, method)
 
 
 def checked_rows(task: npt.ArrayLike, outcome: npt.ArrayLike) -> tuple[CodeArray, FloatArray]:
@@ -229,7 +219,7 @@ class AccuracyRefused(CoreError):
     """No interval of a mean outcome: `too_few_tasks`, or `means_equal`."""
 
 
-def accuracy_interval(trials: TaskTrials) -> TrialInterval:
+def accuracy_interval(trials: TaskTrials) -> NamedInterval:
     """95% interval of the mean outcome over tasks like these, two or more: t, or logit-t near an end."""
     a = trials.n_tasks
     if a < 2:
@@ -248,7 +238,7 @@ def accuracy_interval(trials: TaskTrials) -> TrialInterval:
 
 def mean_interval(
     mean: float, se: float, n_tasks: int, method: Literal["t", "logit-t"] | None = None
-) -> TrialInterval:
+) -> NamedInterval:
     """95% interval of a mean over tasks from its standard error.
 
     mean, se: A, strictly between 0 and 1 for the logit; SE.
@@ -259,9 +249,9 @@ def mean_interval(
     rule: Literal["t", "logit-t"] = "logit-t" if n_expected < N_EXPECTED - EQUAL else "t"
     reach = float(stdtrit(n_tasks - 1, 0.975)) * se
     if (method or rule) == "t":
-        return TrialInterval(mean - reach, mean + reach, "t")
+        return NamedInterval(mean - reach, mean + reach, "t")
     centre, reach = float(logit(mean)), reach / (mean * (1.0 - mean))
-    return TrialInterval(float(expit(centre - reach)), float(expit(centre + reach)), "logit-t")
+    return NamedInterval(float(expit(centre - reach)), float(expit(centre + reach)), "logit-t")
 
 
 N_SUBSETS = 200

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import FloatArray
-from analytics.harness import ScoreTensor, compare
+from analytics.harness import ScoreTensor, compare, fitness
 from analytics.resampling import generator
 from analytics.research.tuning import bench
 from analytics.research.tuning.figures import (
@@ -22,7 +22,6 @@ from analytics.research.tuning.figures import (
     parts,
     reliability_difference,
     standard_error,
-    weighted,
 )
 from analytics.research.tuning.report import front, hypervolume
 from analytics.research.tuning.search import SearchTrial, search, trial_of
@@ -159,7 +158,7 @@ def _on_bench(
     tensor = ScoreTensor(bench.MODELS, tasks, runs, scores, np.ones(scores.shape, dtype=np.bool_))
     r, d = parts(tensor)
     c, paid = float(valid.mean()), sum(cell["cost_usd"] for cell in cells)
-    return HarnessFigures(r, d, c, weighted(r, d, c), standard_error(tensor), paid, n_runs)
+    return HarnessFigures(r, d, c, fitness(r, d, c), standard_error(tensor), paid, n_runs)
 
 
 def coverage(
@@ -171,8 +170,8 @@ def coverage(
     redrawn, resampled = [], []
     for place in range(n):
         first, second = _drawn(draw, before, n_runs), _drawn(draw, after, n_runs)
-        found = reliability_difference(first, second, place, n_draws=400)
-        redrawn.append(found.lower <= true <= found.upper)
+        _, anew, _ = reliability_difference(first, second, place, n_draws=400)
+        redrawn.append(anew.lower <= true <= anew.upper)
         interval = compare(first, second, place, n_draws=400)[0].interval
         resampled.append(interval is not None and interval.lower <= true <= interval.upper)
     return redrawn, resampled

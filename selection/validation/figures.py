@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import finite_variances
-from analytics.drift.fidelity import kendall, midranks
+from analytics.drift.rank_correlation import kendall, midranks
 from selection import full_scores, intervals
 from selection.folds import CompleteAgents, Rule
 from selection.held_out import HeldOutRecords, Subsets, nested_residuals, ratio
@@ -42,7 +42,7 @@ def clear_pairs(
     trial_variances, n_trials: (n_agents, n_tasks); s² and R of every cell. Where both agents have R ≥ 2 on
         all common tasks the repeated-trial formula holds, else Neyman's; False without a standard error.
     """
-    squared = finite_variances(outcomes, trial_variances, n_trials).se2
+    squared, _ = finite_variances(outcomes, trial_variances, n_trials)
     y = np.round(scores, DECIMALS)
     return np.asarray(np.abs(y[:, None] - y[None, :]) > Z_CLEAR * np.sqrt(squared), dtype=np.bool_)
 

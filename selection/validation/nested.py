@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray
-from analytics.drift.fidelity import N_DRAWS, Nulls, nulls
+from analytics.drift.rank_correlation import N_DRAWS, nulls
 from analytics.frames import pandas_there
 from analytics.outcome_table import OutcomeTable
 from analytics.programs import one_blas_thread
@@ -303,9 +303,10 @@ def _nulls(study: NestedStudy, strategies: Sequence[str], n_null_draws: int) -> 
     members = membership(
         [one for subsets in tasks.values() for one in subsets], study.agents.outcomes.shape[1]
     )
-    both = Nulls((), ())
+    rhos: tuple[float | None, ...] = ()
+    shares: tuple[float | None, ...] = ()
     if len(members):
-        both = nulls(study.agents.outcomes, members, study.base_seed, n_null_draws)
+        rhos, shares = nulls(study.agents.outcomes, members, study.base_seed, n_null_draws)
     by_strategy, first = dict[str, Null](), 0
     for name, subsets in tasks.items():
         if not subsets:
@@ -313,7 +314,7 @@ def _nulls(study: NestedStudy, strategies: Sequence[str], n_null_draws: int) -> 
             by_strategy[name] = Null(None, None, f"without agent effects: {refusal}")
             continue
         of_strategy = slice(first, first + len(subsets))
-        rho, pairs = mean(both.rho[of_strategy]), mean(both.pairs[of_strategy])
+        rho, pairs = mean(rhos[of_strategy]), mean(shares[of_strategy])
         constant = "without agent effects: every permuted matrix has constant means"
         by_strategy[name] = Null(rho, pairs, constant if None in (rho, pairs) else "")
         first += len(subsets)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import IndexArray, Mask
-from analytics.drift.fidelity import nulls
+from analytics.drift.rank_correlation import nulls
 from selection.folds import CompleteAgents, FoldBands, Plan, Rule, fold_bands, membership, nested_plan, plan
 from selection.held_out import choose
 from selection.reselection import carry
@@ -70,10 +70,10 @@ def expected(
     """
     study, tell = _study(replaced), each or (lambda: None)
     members = membership(list(subsets.values()), replaced.agents.outcomes.shape[1])
-    both = nulls(replaced.agents.outcomes, members, replaced.base_seed)
+    rhos, shares = nulls(replaced.agents.outcomes, members, replaced.base_seed)
     known = {
         way: Null(rho, pairs, "" if None not in (rho, pairs) else "every permuted matrix has constant means")
-        for way, rho, pairs in zip(subsets, both.rho, both.pairs, strict=True)
+        for way, rho, pairs in zip(subsets, rhos, shares, strict=True)
     }
     without = _without(replaced)
     figures: dict[str, dict[str, dict[str, Any]]] = {way: {} for way in subsets}

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray, Mask
-from analytics.drift.fidelity import skill
+from analytics.drift.rank_correlation import skill
 from analytics.text import counted
 from selection.folds import CompleteAgents, Fold, FoldBands, Rule
 from selection.held_out import Subsets, choose, hold_out, ratio

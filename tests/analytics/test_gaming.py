@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from analytics.errors import CoreError
-from analytics.research.gaming import gains, gains_by_design, selectable
+from analytics.research.gaming import deviation, gains, gains_by_design, selectable
 from analytics.trials import expected_maximum
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=40)
@@ -93,17 +93,15 @@ def test_a_number_of_submissions_is_a_whole_number(k):
 
 def test_divisors_by_hand():
     noise = selectable(COMPONENTS, LEVELS, {"judge", "prompt"})
-    assert noise.contributions == pytest.approx(
+    assert noise == pytest.approx(
         {"prompt": 0.001, "item:judge": 1e-4, "judge (fixed)": 1e-3 / 3, "residual": 2e-4}
     )
-    assert noise.shared == ("item",)
-    assert noise.sd == pytest.approx(math.sqrt(0.001 + 1e-4 + 1e-3 / 3 + 2e-4))
+    assert deviation(noise) == pytest.approx(math.sqrt(0.001 + 1e-4 + 1e-3 / 3 + 2e-4))
 
 
 def test_what_the_board_fixes_is_shared():
     noise = selectable(COMPONENTS, LEVELS, ())
-    assert noise.contributions == pytest.approx({"residual": 2e-4})
-    assert noise.shared == ("item", "prompt", "item:judge", "judge (fixed)")
+    assert noise == pytest.approx({"residual": 2e-4})
 
 
 def test_published_components_with_everything_but_items_chosen(real_data):
@@ -113,8 +111,8 @@ def test_published_components_with_everything_but_items_chosen(real_data):
     levels = {"item_id": 141, "variant_id": 5, "judge_model": 3, "temperature": 3, "replicate": 8}
     noise = selectable(components, levels, {"variant_id", "judge_model", "temperature"})
     items = (components["item_id"] + components["category"]) / 141
-    assert noise.variance + items == pytest.approx(3.54e-4, abs=5e-7)
-    assert noise.shared == ("item_id", "category")
+    assert deviation(noise) ** 2 + items == pytest.approx(3.54e-4, abs=5e-7)
+    assert set(components) - set(noise) == {"item_id", "category"}
 
 
 def test_the_gain_is_what_simulation_finds():
@@ -128,21 +126,19 @@ def test_the_gain_is_what_simulation_finds():
         {"item": 4.0, "prompt": 0.002, "residual": 0.6},
         {"item": 100, "prompt": 2, "trial": 5},
     )
-    (result,) = gains(selectable(components, levels, {"prompt"}), {"a": k})
+    (result,) = gains(deviation(selectable(components, levels, {"prompt"})), {"a": k})
     assert result["gain"] == pytest.approx(best.mean(), abs=4 * best.std() / math.sqrt(n))
 
 
 def test_each_team_has_its_own_number_of_submissions():
-    noise = selectable(COMPONENTS, LEVELS, {"judge"})
-    result = gains(noise, {"zeta": 27, "alpha": 1, "meta": 2})
+    sd = deviation(selectable(COMPONENTS, LEVELS, {"judge"}))
+    result = gains(sd, {"zeta": 27, "alpha": 1, "meta": 2})
     assert [(gain["team"], gain["submissions"]) for gain in result] == [
         ("zeta", 27),
         ("meta", 2),
         ("alpha", 1),
     ]
-    assert [gain["gain"] for gain in result] == pytest.approx(
-        [1.99827 * noise.sd, noise.sd / math.sqrt(math.pi), 0.0]
-    )
+    assert [gain["gain"] for gain in result] == pytest.approx([1.99827 * sd, sd / math.sqrt(math.pi), 0.0])
     assert result[0]["points"] == pytest.approx(100 * result[0]["gain"])
 
 
@@ -165,7 +161,7 @@ def test_how_the_gain_shrinks():
 def test_more_levels_never_raise_the_gain(k, facet, factor):
     more = LEVELS | {facet: LEVELS[facet] * factor}
     (few,), (many,) = (
-        gains(selectable(COMPONENTS, at, {"judge", "prompt"}), {"a": k}) for at in (LEVELS, more)
+        gains(deviation(selectable(COMPONENTS, at, {"judge", "prompt"})), {"a": k}) for at in (LEVELS, more)
     )
     assert many["gain"] <= few["gain"]
 
@@ -180,7 +176,7 @@ def test_more_levels_never_raise_the_gain(k, facet, factor):
         (lambda: selectable({"run": 0.1}, {"run": 2}, {"juge"}), "'juge' varies between submissions"),
         (lambda: selectable({"item": 0.1}, {"item": 2}, ()), "no component holds a facet"),
         (lambda: gains_by_design(COMPONENTS, [LEVELS], {"judge"}, 1), "best of 1 gains 0"),
-        (lambda: gains(selectable(COMPONENTS, LEVELS, ()), {"a": 0}), "a: 0 submissions"),
+        (lambda: gains(1.0, {"a": 0}), "a: 0 submissions"),
     ],
 )
 def test_what_cannot_be_said_is_refused(call, message):

@@ -15,7 +15,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit, gammaln
 from scipy.stats import binom, norm
 
-from analytics.drift.fidelity import spearman
+from analytics.drift.rank_correlation import spearman
 from analytics.errors import CoreError
 from analytics.glmm import fit_logit, logit_check
 from analytics.glmm.laplace import Counts, layout_of

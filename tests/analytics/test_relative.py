@@ -79,20 +79,20 @@ def slow_variance(a, b, cells, omega):
 
 def test_repeated_trials_by_hand():
     # s²/R: a .25/2 and .5/2, b 0/2 and .5/2: (.125 + .25 + 0 + .25)/4.
-    result = finite_variances(
+    se2, method = finite_variances(
         np.array([[0.5, 0.5], [1.0, 0.5]]), np.array([[0.25, 0.5], [0.0, 0.5]]), np.full((2, 2), 2.0)
     )
-    assert result.se2[0, 1] == pytest.approx(0.15625, abs=1e-15)
-    assert METHODS[result.method[0, 1]] == "repeated trials"
-    assert np.isnan(np.diag(result.se2)).all()
-    assert METHODS[result.method[0, 0]] == "none"
+    assert se2[0, 1] == pytest.approx(0.15625, abs=1e-15)
+    assert METHODS[method[0, 1]] == "repeated trials"
+    assert np.isnan(np.diag(se2)).all()
+    assert METHODS[method[0, 0]] == "none"
 
 
 def test_neyman_and_variance_function_by_hand():
     # d = 1, 0, 0: variance 1/3, over 3: 1/9. Rates 2/3 and 1/3: ω(2/9 + 2/9)/3 = ω·4/27.
     means = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
-    assert finite_variances(means).se2[0, 1] == pytest.approx(1 / 9, abs=1e-15)
-    assert finite_variances(means, omega=0.5).se2[0, 1] == pytest.approx(2 / 27, abs=1e-15)
+    assert finite_variances(means)[0][0, 1] == pytest.approx(1 / 9, abs=1e-15)
+    assert finite_variances(means, omega=0.5)[0][0, 1] == pytest.approx(2 / 27, abs=1e-15)
 
 
 @pytest.mark.parametrize("omega", [None, 0.3])
@@ -100,42 +100,39 @@ def test_neyman_and_variance_function_by_hand():
 def test_all_pairs_equal_the_rules_task_by_task(omega, share_missing, share_single):
     for seed in range(3):
         cells = drawn(seed, 7, 9, share_missing, share_single)
-        result = finite_variances(*cells, omega=omega)
+        se2, methods = finite_variances(*cells, omega=omega)
         for a, b in np.ndindex(7, 7):
             if a == b:
                 continue
             method, variance = slow_variance(a, b, cells, omega)
-            assert METHODS[result.method[a, b]] == method
-            assert result.se2[a, b] == pytest.approx(variance, abs=1e-14, nan_ok=True)
-            assert result.n_common[a, b] == np.sum(~np.isnan(cells[0][a] + cells[0][b]))
+            assert METHODS[methods[a, b]] == method
+            assert se2[a, b] == pytest.approx(variance, abs=1e-14, nan_ok=True)
 
 
 def test_the_rule_decides_and_not_the_smaller_variance():
     # Alike agents: s_d² is 0; and ω makes the other rule the smaller one in the second pair.
     means = np.array([[1.0, 0.0, 1.0, 0.0], [1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])
-    result = finite_variances(means, omega=0.01)
-    assert set(result.method[~np.eye(3, dtype=bool)].tolist()) == {METHODS.index("variance function")}
-    assert result.se2[0, 1] > finite_variances(means).se2[0, 1] == 0.0
-    assert result.se2[0, 2] < finite_variances(means).se2[0, 2]
+    se2, method = finite_variances(means, omega=0.01)
+    assert set(method[~np.eye(3, dtype=bool)].tolist()) == {METHODS.index("variance function")}
+    assert se2[0, 1] > finite_variances(means)[0][0, 1] == 0.0
+    assert se2[0, 2] < finite_variances(means)[0][0, 2]
 
 
 def test_an_agent_whose_trials_are_copies_counts_one_trial():
     cells = drawn(4, 3, 8, share_missing=0.0)
-    result = finite_variances(*cells, one_trial=np.array([True, False, False]))
-    assert [METHODS[result.method[i, j]] for i, j in ((0, 1), (0, 2), (1, 2))] == [
+    se2, method = finite_variances(*cells, one_trial=np.array([True, False, False]))
+    assert [METHODS[method[i, j]] for i, j in ((0, 1), (0, 2), (1, 2))] == [
         "neyman",
         "neyman",
         "repeated trials",
     ]
-    assert result.se2[0, 1] == finite_variances(cells[0]).se2[0, 1]
+    assert se2[0, 1] == finite_variances(cells[0])[0][0, 1]
 
 
 def test_one_common_task_gives_no_neyman_variance_and_none_gives_nothing():
     means = np.array([[1.0, 0.0, NAN], [0.0, NAN, 1.0], [NAN, 1.0, NAN]])
-    result = finite_variances(means)
-    assert result.n_common.tolist() == [[2, 1, 1], [1, 2, 0], [1, 0, 1]]
-    assert np.isnan(result.se2).all()
-    assert METHODS[finite_variances(means, omega=0.5).method[1, 2]] == "none"
+    assert np.isnan(finite_variances(means)[0]).all()
+    assert METHODS[finite_variances(means, omega=0.5)[1][1, 2]] == "none"
 
 
 @REPEATABLE
@@ -144,11 +141,11 @@ def test_agents_and_tasks_in_another_order_change_nothing(seed):
     cells = drawn(seed, 5, 6)
     rng = np.random.default_rng(seed)
     rows, columns = rng.permutation(5), rng.permutation(6)
-    moved = finite_variances(*(part[np.ix_(rows, columns)] for part in cells), omega=0.4)
-    result = finite_variances(*cells, omega=0.4)
-    assert moved.se2 == pytest.approx(result.se2[np.ix_(rows, rows)], abs=1e-14, nan_ok=True)
-    assert (moved.method == result.method[np.ix_(rows, rows)]).all()
-    assert result.se2 == pytest.approx(result.se2.T, abs=0, nan_ok=True)
+    moved_se2, moved_method = finite_variances(*(part[np.ix_(rows, columns)] for part in cells), omega=0.4)
+    se2, method = finite_variances(*cells, omega=0.4)
+    assert moved_se2 == pytest.approx(se2[np.ix_(rows, rows)], abs=1e-14, nan_ok=True)
+    assert (moved_method == method[np.ix_(rows, rows)]).all()
+    assert se2 == pytest.approx(se2.T, abs=0, nan_ok=True)
 
 
 def test_the_ratio_of_trial_variance_by_hand():
@@ -171,14 +168,14 @@ def test_terminal_bench_differences_for_two_targets(real_rows):
     table = real_table(real_rows("terminal_bench_core_011"))
     cells = (table.means, table.trial_variances, table.n_trials)
     omega = trial_variance_ratio(*cells)
-    full, domain = finite_variances(*cells, omega=omega), finite_variances(table.means)
+    (full, method), (domain, _) = finite_variances(*cells, omega=omega), finite_variances(table.means)
     pairs = np.triu_indices(table.n_agents, 1)
-    errors = np.sqrt([full.se2[pairs], domain.se2[pairs]])
+    errors = np.sqrt([full[pairs], domain[pairs]])
     print(f"\nterminal_bench_core_011: {pairs[0].size} pairs, ω̂ {omega:.3f}; SE for full, domain, ratio")
     for a in range(table.n_agents - 1):
-        pair = np.sqrt([full.se2[a, a + 1], domain.se2[a, a + 1]])
+        pair = np.sqrt([full[a, a + 1], domain[a, a + 1]])
         print(f"{table.agents[a]:>28} - {table.agents[a + 1]:<28} {pair[0]:.4f} {pair[1]:.4f} "
-              f"{pair[1] / pair[0]:.2f} {METHODS[full.method[a, a + 1]]}")  # fmt: skip
+              f"{pair[1] / pair[0]:.2f} {METHODS[method[a, a + 1]]}")  # fmt: skip
     print(f"medians {np.median(errors, axis=1).round(4)}, ratio {np.median(errors[1] / errors[0]):.2f}")
     assert 1.8 < np.median(errors[1] / errors[0]) < 2.6
 

@@ -92,8 +92,7 @@ def changes_of(study):
     return interventions(study.components, study.layout.design, study.reading)
 
 
-def test_ratio_and_tables(study):
-    assert study.se_ratio == study.se / study.naive_se
+def test_tables(study):
     assert math.fsum(row.share_of_mean or 0.0 for row in study.table()) == pytest.approx(1.0)
     assert {row.name for row in study.table() if row.tier == 2} == {"judge (fixed)", "temperature (fixed)"}
     assert {change.name for change in changes_of(study)} >= {"double items", "single judge"}
@@ -156,7 +155,7 @@ def test_one_outcome_in_a_cell():
 def test_interval_of_five_prompts_is_satterthwaites(study):
     """By definition: ν = (Σ aλ)²/Σ (aλ)²/df over the strata that hold a random facet, from mean squares."""
     result = study.interval()
-    assert result.name == "confidence interval"
+    assert study.reading.interval_name == "confidence interval"
     assert result.method == "satterthwaite"
     y = factorial()["score"].reshape(12, 5, 3, 2, 2)
     by_both = y.mean(axis=(2, 3, 4))
@@ -182,7 +181,7 @@ def test_few_prompts_are_conservative():
 
 def test_counting_panels_widens_and_renames():
     result = total_error(factorial(), DECLARED, INCLUDE)
-    assert result.interval().name == "design-sensitivity interval"
+    assert result.reading.interval_name == "design-sensitivity interval"
     assert result.se > total_error(factorial(), DECLARED).se
     random = result.se**2 - sum(
         result.projection.contributions[f"{w} (fixed)"] for w in ("judge", "temperature")

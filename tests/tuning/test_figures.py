@@ -62,7 +62,8 @@ def test_they_are_those_of_the_harness_room(tmp_path):
     assert reliability(variance_components(tensor), 3) == result.R
     assert discriminability(tensor) == result.D
     assert (result.C, result.cost_usd, result.n_runs) == (1.0, 0.5, 3)
-    assert pytest.approx(fitness(result.R, result.D, result.C), abs=1e-15) == result.F
+    by_hand = 0.40 * result.R + 0.35 * min(result.D, 3.0) / 3.0 + 0.25 * result.C
+    assert pytest.approx(by_hand, abs=1e-15) == result.F
 
 
 def test_what_is_stored_comes_back(tmp_path):
@@ -156,14 +157,14 @@ def test_a_difference_of_reliability_is_that_of_two_icc():
     models = np.linspace(0, 1, 5)[:, None, None]
     noisy = tensor_of(models + draw.normal(0, 0.3, (5, 1, 6)) + draw.normal(0, 0.05, (5, 20, 6)))
     quiet = tensor_of(models + draw.normal(0, 0.02, (5, 1, 6)) + draw.normal(0, 0.05, (5, 20, 6)))
-    result = reliability_difference(noisy, quiet, seed=1, n_draws=400)
-    expected = agreement(quiet.scores.mean(axis=1)).icc - agreement(noisy.scores.mean(axis=1)).icc
-    assert result.difference == pytest.approx(expected, abs=1e-12)
-    assert 0 < result.lower < result.difference < result.upper
-    assert result.p_value < 0.05
-    same = reliability_difference(noisy, noisy, seed=1, n_draws=400)
-    assert same.lower < 0 < same.upper
-    assert same.p_value > 0.3
+    difference, interval, p_value = reliability_difference(noisy, quiet, seed=1, n_draws=400)
+    expected = agreement(quiet.scores.mean(axis=1))[0] - agreement(noisy.scores.mean(axis=1))[0]
+    assert difference == pytest.approx(expected, abs=1e-12)
+    assert 0 < interval.lower < difference < interval.upper
+    assert p_value < 0.05
+    _, interval, p_value = reliability_difference(noisy, noisy, seed=1, n_draws=400)
+    assert interval.lower < 0 < interval.upper
+    assert p_value > 0.3
 
 
 def test_the_bench_scores_what_its_components_say():
@@ -172,7 +173,8 @@ def test_the_bench_scores_what_its_components_say():
     request = {"configuration": bench.BASELINE, "models": asked.models, "tasks": asked.tasks, "seed": 5}
     result = bench.run(request | {"first_run": 1, "n_runs": 60})["cells"]
     scores = np.array([cell["score"] for cell in result]).reshape(60, 5, 200).transpose(1, 2, 0)
-    v, scale, covered, _ = bench.truth(bench.BASELINE)
+    v, scale = bench.true_variances(bench.BASELINE), bench.SCALE[bench.BASELINE["scorer"]]
+    covered = bench.true_coverage(bench.BASELINE)
     estimate = variance_components(tensor_of(scores[:, :, :10])).variances
     assert estimate["residual"] == pytest.approx(v["residual"], rel=0.05)
     assert estimate["task:run"] == pytest.approx(v["task:run"], rel=0.1)

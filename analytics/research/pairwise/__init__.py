@@ -9,7 +9,6 @@ Bretz & Westfall, *Biometrical Journal* 50 (2008) 346-363 (maximum of t statisti
 import argparse
 import math
 from collections.abc import Sequence
-from itertools import pairwise as neighbours
 from typing import Any
 
 import numpy as np
@@ -27,9 +26,9 @@ from analytics.command_line import (
     progress_bar,
     whole,
 )
-from analytics.differences.error_draws import may_be_first_by_tasks
+from analytics.differences.error_draws import may_be_first_by_tasks, upper_place
 from analytics.differences.neyman_draws import N_DRAWS
-from analytics.differences.ranks import RankIntervals
+from analytics.differences.ranks import RankIntervals, check_draws, gaps
 from analytics.errors import CoreError
 from analytics.record import Record
 from analytics.resampling import generator
@@ -45,7 +44,6 @@ from analytics.research.pairwise.comparisons import (
 )
 
 ITEMS_PER_PARAMETER = 2
-MIN_DRAWS = 19
 MIN_VARIANCE = 1e-12
 MAX_GAPS = 1 << 20  # at once: 8 MB
 ABOUT = (
@@ -220,14 +218,12 @@ def joint_ranks(
     # how far the best of the others is ahead of each agent, max over b of T_ba², (n_draws, n_agents)
     ahead = np.empty(errors.shape)
     for part in np.array_split(np.arange(n_draws), -(-n_draws * len(agents) ** 2 // MAX_GAPS)):
-        gaps = errors[part][:, None, :] - errors[part][:, :, None]
-        gaps /= se
-        ahead[part] = np.maximum(gaps.max(axis=2), 0.0) ** 2
+        lead = errors[part][:, None, :] - errors[part][:, :, None]
+        lead /= se
+        ahead[part] = np.maximum(lead.max(axis=2), 0.0) ** 2
     ahead /= scale[:, None]
-    place = -(-95 * (n_draws + 1) // 100)
-    critical = math.sqrt(np.sort(ahead.max(axis=1))[place - 1])
-    shown = np.round(estimates, DECIMALS)
-    d = np.round(shown[:, None] - shown, DECIMALS)
+    place, shown = upper_place(n_draws), np.round(estimates, DECIMALS)
+    critical, d = math.sqrt(np.sort(ahead.max(axis=1))[place - 1]), gaps(shown)
     beats = d / se > critical
     lead = (d / se).max(axis=0)
     first = may_be_first_by_tasks(ahead, lead, place, least=np.zeros(len(agents)))
@@ -248,10 +244,4 @@ def _check(
         raise CoreError("an estimate or a covariance is not finite", code="ranks")
     if n_items < 2:
         raise CoreError(f"{n_items} item tells no error", code="ranks")
-    if n_draws < MIN_DRAWS:
-        raise CoreError(
-            f"{n_draws} draws have no upper 5% point; at least {MIN_DRAWS} are needed", code="ranks"
-        )
-    for earlier, later in neighbours(agents):
-        if earlier >= later:
-            raise CoreError(f"{later!r} stands after {earlier!r}; names ascend, none twice", code="ranks")
+    check_draws(agents, n_draws, "ranks")

@@ -52,7 +52,6 @@ class BradleyTerry:
 
     strengths, positions: (n_agents,) and (n_judges,).
     covariance, naive: (n_agents + n_judges,) squared; Σ̂ and H⁻¹.
-    prior: V.
     """
 
     agents: tuple[str, ...]
@@ -64,7 +63,6 @@ class BradleyTerry:
     log_likelihood: float
     n_items: int
     n_comparisons: float
-    prior: float | None
 
     @cached_property
     def se(self) -> FloatArray:
@@ -85,14 +83,14 @@ def elo(strengths: FloatArray) -> FloatArray:
 def fit(battles: Battles, prior: float | None = None) -> BradleyTerry:
     """Fit strengths, with V of a normal prior or none, and position effects; errors clustered by item."""
     tallies, n = battles.tallies, len(battles.agents)
-    theta, inverse, p, log_likelihood = _maximum(tallies, battles.agents, battles.judges, prior)
+    theta, inverse, logits = _maximum(tallies, battles.agents, battles.judges, prior)
     n_items, width = len(battles.items), theta.size
     if n_items < width:
         raise StrengthsRefused(
             f"{counted(n_items, 'item')}, and {width} strengths and position effects: errors need as many",
             code="few_items",
         )
-    covariance = inverse @ battles.spread(p) @ inverse * (n_items / (n_items - 1))
+    covariance = inverse @ battles.spread(expit(logits)) @ inverse * (n_items / (n_items - 1))
     return BradleyTerry(
         agents=battles.agents,
         judges=battles.judges,
@@ -100,10 +98,9 @@ def fit(battles: Battles, prior: float | None = None) -> BradleyTerry:
         positions=read_only(theta[n:]),
         covariance=read_only(covariance),
         naive=read_only(inverse),
-        log_likelihood=log_likelihood,
+        log_likelihood=float(tallies.won @ logits + tallies.n @ log_expit(-logits)),
         n_items=n_items,
         n_comparisons=float(tallies.n.sum()),
-        prior=prior,
     )
 
 
@@ -115,13 +112,12 @@ def fit_wins(wins: FloatArray, prior: float | None = None) -> FloatArray:
 
 def _maximum(
     tallies: Tallies, agents: tuple[str, ...], judges: tuple[str, ...], prior: float | None
-) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """θ where ℓ is largest, H⁻¹ with Σβ = 0, P of the tallies, and ℓ without the penalty."""
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """θ where ℓ is largest, H⁻¹ with Σβ = 0, and x of the tallies there."""
     model = _BattleModel(tallies, agents, judges, prior)
     theta = model.climbed(max(MAX_DERIVATIVE, ROUNDING * model.most))
     n, logits = len(agents), model.logits(theta)
-    p = expit(logits)
-    curvature = model.curvature(p)
+    curvature = model.curvature(expit(logits))
     if judges:
         values, vectors = np.linalg.eigh(curvature)
         if values[0] < MIN_CURVATURE:
@@ -134,9 +130,8 @@ def _maximum(
     inverse.ravel()[:: len(inverse) + 1] *= 0.5
     inverse[:n] -= inverse[:n].sum(axis=0) / n
     inverse[:, :n] -= inverse[:, :n].sum(axis=1, keepdims=True) / n
-    ll = tallies.won @ logits + tallies.n @ log_expit(-logits)
     theta[:n] -= theta[:n].mean()
-    return theta, inverse, p, float(ll)
+    return theta, inverse, logits
 
 
 def again(

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from analytics.harness import fitness
 from analytics.resampling import generator
-from analytics.research.tuning.figures import weighted
 from analytics.research.tuning.space import Configuration, SpaceParameter
 
 MODELS = ("m1", "m2", "m3", "m4", "m5")
@@ -36,11 +36,10 @@ SCALE = {"exact": 0.75, "fuzzy": 1.0, "judge": 1.1}
 SCORER_NOISE = {"exact": 0.0, "fuzzy": 0.004, "judge": 0.010}
 
 
-def truth(configuration: Mapping[str, Any]) -> tuple[dict[str, float], float, float, float]:
-    """Return variances by term, the scale of abilities, coverage, and US dollars an evaluation of a cell."""
-    short = math.exp(-configuration["timeout"] / 120.0)
-    busy = configuration["workers"] / 16.0
-    variances = {
+def true_variances(configuration: Mapping[str, Any]) -> dict[str, float]:
+    """Return the variances of a configuration by term."""
+    short, busy = math.exp(-configuration["timeout"] / 120.0), configuration["workers"] / 16.0
+    return {
         "run": 0.004 * (0.1 if configuration["pinned"] else 1.0) + 0.001 * busy,
         "model:run": 0.001 + 0.006 * busy**2,
         "task:run": 0.002 + 0.02 * short,
@@ -48,21 +47,31 @@ def truth(configuration: Mapping[str, Any]) -> tuple[dict[str, float], float, fl
         "model:task": MODEL_TASK,
         "task": TASK,
     }
-    covered = 1.0 - 0.25 * short * 0.4 ** configuration["retries"] - 0.03 * busy
+
+
+def true_coverage(configuration: Mapping[str, Any]) -> float:
+    """Return the share of cells that a configuration covers."""
+    short, busy = math.exp(-configuration["timeout"] / 120.0), configuration["workers"] / 16.0
+    return float(1.0 - 0.25 * short * 0.4 ** configuration["retries"] - 0.03 * busy)
+
+
+def price(configuration: Mapping[str, Any]) -> float:
+    """Return US dollars an evaluation of a cell."""
     paid = (1.0 + 0.15 * configuration["retries"]) * (0.2 + configuration["timeout"] / 600.0)
     paid *= 2.5 if configuration["scorer"] == "judge" else 1.0
     paid /= 1.0 + 0.3 * math.log2(configuration["workers"])
-    return variances, SCALE[configuration["scorer"]], covered, paid / 1000.0
+    return float(paid / 1000.0)
 
 
 def true_fitness(configuration: Mapping[str, Any]) -> float:
     """F of a configuration from its components, with no run at all."""
-    v, scale, covered, _ = truth(configuration)
+    v, scale = true_variances(configuration), SCALE[configuration["scorer"]]
     signal = ABILITIES.var(ddof=1) * scale**2 + v["model:task"] / N_TASKS
     noise = v["run"] + v["model:run"] + (v["task:run"] + v["residual"]) / N_TASKS
     i, j = np.triu_indices(len(MODELS), 1)
     gaps = np.abs(ABILITIES[i] - ABILITIES[j]) * scale
-    return weighted(signal / (signal + noise), float(gaps.mean() / math.sqrt(sum(v.values()))), covered)
+    d = float(gaps.mean() / math.sqrt(sum(v.values())))
+    return fitness(signal / (signal + noise), d, true_coverage(configuration))
 
 
 def run(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,7 +80,8 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     What belongs to a task, or to a task and a model, is the same whatever the configuration.
     """
     configuration, tasks = request["configuration"], request["tasks"]
-    v, scale, covered, paid = truth(configuration)
+    v, scale = true_variances(configuration), SCALE[configuration["scorer"]]
+    covered, paid = true_coverage(configuration), price(configuration)
     places = [TASKS.index(task) for task in tasks]
     fixed = generator(0, "bench tasks")
     difficulty = fixed.normal(0.0, math.sqrt(TASK), N_TASKS)[places]

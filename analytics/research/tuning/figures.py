@@ -27,20 +27,27 @@ Source: *Toward Meta-Harness Optimization*, §28.5, 28.10.3. Efron & Tibshirani,
 Bootstrap*, 1993, ch. 6, 11.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from analytics.arrays import FloatArray
+from analytics.differences.estimates import NamedInterval
 from analytics.errors import CoreError
-from analytics.harness import ScoreTensor, coverage, discriminability, reliability, variance_components
+from analytics.harness import (
+    ScoreTensor,
+    coverage,
+    discriminability,
+    fitness,
+    reliability,
+    variance_components,
+)
+from analytics.harness.quality import two_sided_p
+from analytics.harness.tensor import percentile_interval
 from analytics.resampling import generator
 from analytics.research.tuning.cells import RunCells, RunRequest
 
-WEIGHTS = {"R": 0.40, "D": 0.35, "C": 0.25}
-D_CEILING = 3.0
 N_DRAWS = 2000
 ALL_EQUAL = 1e-18
 
@@ -74,7 +81,7 @@ def figures(cells: RunCells, request: RunRequest) -> HarnessFigures:
         c = coverage(tensor)
         try:
             r, d = parts(tensor)
-            f, error = weighted(r, d, c), standard_error(tensor)
+            f, error = fitness(r, d, c), standard_error(tensor)
         except CoreError as refusal:
             why = why or str(refusal)
     return HarnessFigures(r, d, c, f, error, cells.cost_usd, len(request.runs), why)
@@ -83,11 +90,6 @@ def figures(cells: RunCells, request: RunRequest) -> HarnessFigures:
 def parts(tensor: ScoreTensor) -> tuple[float, float]:
     """Return R for one run, and D."""
     return reliability(variance_components(tensor), len(tensor.tasks)), discriminability(tensor)
-
-
-def weighted(r: float, d: float, c: float, weights: Mapping[str, float] = WEIGHTS) -> float:
-    """F = α·R + β·min(D, 3)/3 + γ·C, 0 to 1 (Eq. 28.2)."""
-    return weights["R"] * r + weights["D"] * min(d, D_CEILING) / D_CEILING + weights["C"] * c
 
 
 def standard_error(tensor: ScoreTensor) -> float | None:
@@ -103,27 +105,20 @@ def standard_error(tensor: ScoreTensor) -> float | None:
             tensor.models, tensor.tasks, runs, tensor.scores[:, :, keep], tensor.valid[:, :, keep]
         )
         try:
-            left_out.append(weighted(*parts(rest), coverage(rest)))
+            left_out.append(fitness(*parts(rest), coverage(rest)))
         except CoreError:
             return None
     f = np.array(left_out)
     return float(np.sqrt((n_runs - 1) / n_runs * np.sum((f - f.mean()) ** 2)))
 
 
-@dataclass(frozen=True)
-class ReliabilityDifference:
-    """ΔR, second minus first, its 95% interval, and twice the smaller tail beyond 0."""
-
-    difference: float
-    lower: float
-    upper: float
-    p_value: float
-
-
 def reliability_difference(
     first: ScoreTensor, second: ScoreTensor, seed: int, n_draws: int = N_DRAWS
-) -> ReliabilityDifference:
-    """Compare R of two configurations that ran the same models and tasks, each L times."""
+) -> tuple[float, NamedInterval, float]:
+    """Compare R of two configurations that ran the same models and tasks, each L times.
+
+    Returns: ΔR, second minus first; its 95% interval; twice the smaller tail beyond 0.
+    """
     if first.models != second.models or first.tasks != second.tasks:
         raise CoreError("no ΔR: models or tasks differ", code="figures")
     means = [run_means(one) for one in (first, second)]
@@ -134,10 +129,8 @@ def reliability_difference(
     ]
     if not np.isfinite([*seen, *drawn[0], *drawn[1]]).all():
         raise CoreError("no ΔR: without any spread of scores R is 0/0", code="figures")
-    delta, draws = seen[1] - seen[0], drawn[1] - drawn[0]
-    low, high = np.percentile(draws, [2.5, 97.5])
-    tail = min(1 + int(np.count_nonzero(draws <= 0.0)), 1 + int(np.count_nonzero(draws >= 0.0)))
-    return ReliabilityDifference(delta, float(low), float(high), min(1.0, 2.0 * tail / (n_draws + 1)))
+    draws = drawn[1] - drawn[0]
+    return seen[1] - seen[0], percentile_interval(draws, "ΔR", "runs redrawn"), two_sided_p(draws)
 
 
 def run_means(tensor: ScoreTensor) -> FloatArray:

@@ -26,17 +26,20 @@ from typing import Any
 import numpy as np
 
 from analytics.differences.estimates import benjamini_hochberg
-from analytics.drift.fidelity import kendall
+from analytics.drift.rank_correlation import kendall
 from analytics.errors import CoreError
-from analytics.harness import ScoreTensor, mdes, rank_stability, scorer_auc, split_half, variance_components
-from analytics.research.tuning.cells import RunCells, RunRequest
-from analytics.research.tuning.figures import (
-    WEIGHTS,
-    HarnessFigures,
-    figures,
-    reliability_difference,
-    weighted,
+from analytics.harness import (
+    ScoreTensor,
+    fitness,
+    mdes,
+    rank_stability,
+    scorer_auc,
+    split_half,
+    variance_components,
 )
+from analytics.harness.quality import WEIGHTS
+from analytics.research.tuning.cells import RunCells, RunRequest
+from analytics.research.tuning.figures import HarnessFigures, figures, reliability_difference
 from analytics.research.tuning.search import SearchTrial, best, cells_up_to, evaluate_stored, search, trial_of
 from analytics.research.tuning.space import Configuration, fingerprint
 from analytics.research.tuning.store import Store
@@ -92,9 +95,9 @@ def run(store: Store, progress: Progress) -> str:
             code="baseline_failed",
         )
     progress("baseline", 1, 1)
-    told = partial(progress, "search")
+    searched = partial(progress, "search")
     why = search(
-        study, evaluate_stored(store), store.trials(), keep=store.add, spent=store.cost_usd, progress=told
+        study, evaluate_stored(store), store.trials(), keep=store.add, spent=store.cost_usd, progress=searched
     )
     chosen = chosen_of(trials_of(store))
     for place, configuration in enumerate(chosen):
@@ -158,9 +161,9 @@ def candidates(store: Store) -> list[dict[str, Any]]:
         one |= {"order": _order(*tensors), "scorer_auc": _scorer(cells)}
         one["refused"] = _refused(study, one, of_runs.why) or None
         try:
-            change = reliability_difference(*tensors, study.seed)
-            one |= {"ci": [change.lower, change.upper], "difference": change.difference}
-            tested.append((one, change.p_value))
+            difference, interval, p_value = reliability_difference(*tensors, study.seed)
+            one |= {"ci": [interval.lower, interval.upper], "difference": difference}
+            tested.append((one, p_value))
         except CoreError as refusal:
             one["note"] = str(refusal) or one["note"]
         measured.append(one)
@@ -260,7 +263,7 @@ def searched_ablations(store: Store, n_seeds: int, progress: Progress) -> list[d
 def _top(trials: Sequence[SearchTrial], weights: Mapping[str, float]) -> SearchTrial | None:
     def by_weights(trial: SearchTrial) -> tuple[float, int]:
         of_run = trial.figures
-        return weighted(of_run.R or 0.0, of_run.D or 0.0, of_run.C, weights), -trial.number
+        return fitness(of_run.R or 0.0, of_run.D or 0.0, of_run.C, weights), -trial.number
 
     return max((one for one in trials if one.figures.R is not None), key=by_weights, default=None)
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from analytics.arrays import FloatArray
 from analytics.errors import CoreError
-from analytics.research.tuning.figures import D_CEILING
+from analytics.harness.quality import D_CEILING
 from analytics.research.tuning.protocol import (
     ablations,
     baseline,

@@ -27,9 +27,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from analytics.errors import CoreError
+from analytics.harness.quality import WEIGHTS, fitness
 from analytics.resampling import generator
 from analytics.research.tuning.cells import RunCells, RunRequest, joined
-from analytics.research.tuning.figures import WEIGHTS, HarnessFigures, figures, weighted
+from analytics.research.tuning.figures import HarnessFigures, figures
 from analytics.research.tuning.space import Configuration, checked, fingerprint
 from analytics.research.tuning.store import Store
 from analytics.research.tuning.study import HarnessStudy
@@ -192,7 +193,7 @@ def _evaluated(
         figures = evaluate(configuration, rung)
         if figures.R is None or figures.D is None:
             return state.FAIL, None, figures
-        value = weighted(figures.R, figures.D, figures.C, weights)
+        value = fitness(figures.R, figures.D, figures.C, weights)
         if study.search.hyperband:
             trial.report(value, rung)
             if rung < study.search.rungs[-1] and trial.should_prune():

@@ -26,7 +26,6 @@ from analytics.flat_file import (
     MAX_FAULTS,
     SUBMISSION,
     Fault,
-    FileContext,
     FlatFile,
     FlatFileError,
     GzipMembers,
@@ -208,14 +207,17 @@ def read_upload(
     try:
         digest = _looked_through(upload.file)
         if name == FLAT:
-            context = FileContext(
+            upload.file.seek(0)
+            flat = read(
+                upload.file,
+                as_of=as_of,
+                name=upload.name,
+                limits=DELIVERED,
                 constants={"benchmark": benchmark.slug, **columns},
                 known_as={"benchmark": (benchmark.title,)},
                 optional=("submitted_at",),
                 strange_task=known,
             )
-            upload.file.seek(0)
-            flat = read(upload.file, as_of=as_of, name=upload.name, limits=DELIVERED, context=context)
             notes: tuple[str, ...] = ()
         elif faults:
             raise together(faults, (), 0)

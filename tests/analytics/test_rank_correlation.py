@@ -7,7 +7,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from analytics.drift.fidelity import kendall, midranks, rank_fidelity, rho_null, skill, spearman
+from analytics.drift.rank_correlation import (
+    kendall,
+    midranks,
+    rho_null,
+    skill,
+    spearman,
+    spearman_interval,
+)
 from analytics.errors import CoreError
 from tests.refusals import refused
 
@@ -140,7 +147,7 @@ def test_rho_null_depends_on_seed_and_not_on_the_other_subsets_or_the_chunks(mon
     together = rho_null(outcomes, subsets, seed=7, n_draws=50)
     assert together == tuple(rho_null(outcomes, s[None], seed=7, n_draws=50)[0] for s in subsets)
     assert together != rho_null(outcomes, subsets, seed=8, n_draws=50)
-    monkeypatch.setattr("analytics.drift.fidelity.CHUNK_CELLS", 1)
+    monkeypatch.setattr("analytics.drift.rank_correlation.CHUNK_CELLS", 1)
     assert together == rho_null(outcomes, subsets, seed=7, n_draws=50)
 
 
@@ -196,21 +203,13 @@ def test_the_interval_is_the_jackknife_of_fishers_z():
     z = [math.atanh(rho) for rho in left_out]
     error = math.sqrt(19 / 20 * sum((value - sum(z) / 20) ** 2 for value in z))
     centre, half = math.atanh(stats.spearmanr(r, y).statistic), stats.t.ppf(0.975, 19) * error
-    result = rank_fidelity(r, y, 0.6)
-    assert (result.lower, result.upper) == pytest.approx((math.tanh(centre - half), math.tanh(centre + half)))
-    assert result.rho == pytest.approx(math.tanh(centre))
-    assert result.skill == pytest.approx((result.rho - 0.6) / 0.4)
-    assert (result.n, result.rho_null, result.notes) == (20, 0.6, ())
+    assert spearman_interval(r, y) == pytest.approx((math.tanh(centre - half), math.tanh(centre + half)))
+    assert spearman(r, y) == pytest.approx(math.tanh(centre))
 
 
-def test_what_cannot_be_computed_says_why():
-    perfect = rank_fidelity([0.1, 0.2, 0.3], [1, 2, 3], 0.7)
-    assert (perfect.rho, perfect.skill, perfect.lower, perfect.upper) == (1.0, 1.0, None, None)
-    assert "Fisher's z is infinite" in dict(perfect.notes)["lower"]
-    constant = rank_fidelity([0.5, 0.5], [0.1, 0.2], 0.7)
-    assert (constant.rho, constant.skill) == (None, None)
-    assert "no order" in dict(constant.notes)["rho"]
-    alone = rank_fidelity([0.5], [0.5], None)
-    assert "at least 2" in dict(alone.notes)["rho"]
-    assert "without agent effects" in dict(rank_fidelity([1, 2, 3, 0], [1, 3, 2, 0], None).notes)["skill"]
-    assert "whole suite" in dict(rank_fidelity([1, 2, 3, 0], [1, 3, 2, 0], 1.0).notes)["skill"]
+@pytest.mark.parametrize(
+    ("a", "b", "rho"),
+    [([0.1, 0.2, 0.3], [1, 2, 3], 1.0), ([0.5, 0.5], [0.1, 0.2], None), ([0.5], [0.5], None)],
+)
+def test_a_perfect_order_and_none_have_no_interval(a, b, rho):
+    assert (spearman(a, b), spearman_interval(a, b)) == (rho, None)

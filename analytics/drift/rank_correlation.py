@@ -1,4 +1,4 @@
-"""Rank fidelity: how well the order of agents on a subset of tasks tells their order on all tasks.
+"""Rank correlation: how well the order of agents on a subset of tasks tells their order on all tasks.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4 (ρ of subset mean and full score). Kendall, *Rank
 Correlation Methods*, 1970, ch. 3 (midranks, τ_b). Efron & Tibshirani, *An Introduction to the Bootstrap*,
@@ -6,9 +6,7 @@ Correlation Methods*, 1970, ch. 3 (midranks, τ_b). Efron & Tibshirani, *An Intr
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,29 +25,6 @@ Bits = npt.NDArray[np.uint64]
 refuse = partial(CoreError, code="sample_malformed")
 
 
-@dataclass(frozen=True)
-class RankFidelity:
-    """How well subset means order agents by full score: Spearman's ρ, ρ₀, the skill, the 95% interval of ρ.
-
-    notes: for each figure that is None, its name and the reason.
-    """
-
-    rho: float | None
-    rho_null: float | None
-    skill: float | None
-    lower: float | None
-    upper: float | None
-    n: int
-    notes: tuple[tuple[str, str], ...]
-
-
-class Nulls(NamedTuple):
-    """ρ₀ and p₀ of each subset, where agents do not differ; None where no draw has it."""
-
-    rho: tuple[float | None, ...]
-    pairs: tuple[float | None, ...]
-
-
 def midranks(x: npt.ArrayLike, axis: int = -1) -> FloatArray:
     """Ranks from 1 along an axis, equal values (after rounding to 1e-9) sharing the mean of theirs."""
     values = np.asarray(x, dtype=np.float64)
@@ -63,6 +38,30 @@ def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
     first, second = _checked_pair(a, b)
     rho = _row_spearman(_centred_ranks(first), _centred_ranks(second))
     return None if np.isnan(rho) else float(rho)
+
+
+def spearman_interval(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[float, float] | None:
+    """95% interval of Spearman's ρ of two samples, by z = artanh ρ with each pair left out.
+
+    None where ρ, or one without a pair, is 1 or undefined. Centred ranks are row sums of signs of
+    differences; without pair i its column falls away. All sums are whole numbers, and exact.
+    """
+    means, scores = _checked_pair(a, b)
+    rho = spearman(means, scores)
+    if rho is None:
+        return None
+    first, second = (_order_signs(np.round(x, DECIMALS)).astype(np.float64) for x in (means, scores))
+    product = _without_each(first, second)
+    scale = np.sqrt(_without_each(first, first) * _without_each(second, second))
+    rhos = np.full(means.size, np.nan)
+    np.divide(product, scale, out=rhos, where=scale > 0)
+    with np.errstate(divide="ignore"):
+        z = np.arctanh(rhos)
+    if abs(rho) == 1.0 or not np.isfinite(z).all():
+        return None
+    error = np.sqrt((z.size - 1) / z.size * np.sum((z - z.mean()) ** 2))
+    half = stdtrit(z.size - 1, 0.975) * error
+    return float(np.tanh(np.arctanh(rho) - half)), float(np.tanh(np.arctanh(rho) + half))
 
 
 def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
@@ -85,7 +84,9 @@ def rho_null(
     return _means(_draws(outcomes, subsets, seed, n_draws, _null_rhos))
 
 
-def nulls(outcomes: FloatArray, subsets: Mask, seed: int, n_draws: int = N_DRAWS) -> Nulls:
+def nulls(
+    outcomes: FloatArray, subsets: Mask, seed: int, n_draws: int = N_DRAWS
+) -> tuple[tuple[float | None, ...], tuple[float | None, ...]]:
     """ρ₀ and p₀ of each subset, on the same permuted matrices; arguments as in `rho_null`."""
     both = _draws(
         outcomes,
@@ -94,7 +95,7 @@ def nulls(outcomes: FloatArray, subsets: Mask, seed: int, n_draws: int = N_DRAWS
         n_draws,
         lambda sums, counts: np.concatenate([_null_rhos(sums, counts), _null_pairs(sums, counts)]),
     )
-    return Nulls(_means(both[: len(subsets)]), _means(both[len(subsets) :]))
+    return _means(both[: len(subsets)]), _means(both[len(subsets) :])
 
 
 def skill(rho: float | None, rho_null: float | None) -> float | None:
@@ -102,42 +103,6 @@ def skill(rho: float | None, rho_null: float | None) -> float | None:
     if rho is None or rho_null is None or rho_null >= 1.0:
         return None
     return (rho - rho_null) / (1.0 - rho_null)
-
-
-def rank_fidelity(
-    subset_means: npt.ArrayLike, full_scores: npt.ArrayLike, rho_null: float | None
-) -> RankFidelity:
-    """Spearman's ρ of subset means with full scores, (n,), its skill against ρ₀, and its interval."""
-    means, scores = _checked_pair(subset_means, full_scores)
-    rho = spearman(means, scores)
-    notes = {}
-    if rho is None:
-        notes["rho"] = f"{means.size} agents with the same subset mean, or the same full score, have no order"
-        if means.size < 2:
-            notes["rho"] = f"at least 2 agents are needed to have an order, not {means.size}"
-    skilled = skill(rho, rho_null)
-    if skilled is None:
-        notes["skill"] = notes.get("rho") or (
-            "no value of rho without agent effects is known"
-            if rho_null is None
-            else "without agent effects rho is 1 already: the subset is the whole suite"
-        )
-    edges = None if rho is None else _fisher_interval(rho, means, scores)
-    if edges is None:
-        notes["lower"] = notes["upper"] = notes.get("rho") or (
-            f"rho of {means.size} agents is 1 or undefined, or becomes so when one agent is left out: "
-            "Fisher's z is infinite there"
-        )
-    lower, upper = edges or (None, None)
-    return RankFidelity(
-        rho=rho,
-        rho_null=rho_null,
-        skill=skilled,
-        lower=lower,
-        upper=upper,
-        n=means.size,
-        notes=tuple(notes.items()),
-    )
 
 
 def _midranks(values: FloatArray) -> FloatArray:
@@ -292,26 +257,6 @@ def _null_rhos(sums: FloatArray, counts: FloatArray) -> FloatArray:
             ranks, full_ranks if has_cell.all() else _centred_ranks(full_means[:, has_cell])
         )
     return rhos
-
-
-def _fisher_interval(rho: float, means: FloatArray, scores: FloatArray) -> tuple[float, float] | None:
-    """Interval of ρ, by z = artanh ρ with each agent left out; None where one is infinite or undefined.
-
-    Centred ranks are row sums of signs of differences; without agent i its column falls away. All sums are
-    whole numbers, and exact.
-    """
-    first, second = (_order_signs(np.round(x, DECIMALS)).astype(np.float64) for x in (means, scores))
-    product = _without_each(first, second)
-    scale = np.sqrt(_without_each(first, first) * _without_each(second, second))
-    rhos = np.full(means.size, np.nan)
-    np.divide(product, scale, out=rhos, where=scale > 0)
-    with np.errstate(divide="ignore"):
-        z = np.arctanh(rhos)
-    if abs(rho) == 1.0 or not np.isfinite(z).all():
-        return None
-    error = np.sqrt((z.size - 1) / z.size * np.sum((z - z.mean()) ** 2))
-    half = stdtrit(z.size - 1, 0.975) * error
-    return float(np.tanh(np.arctanh(rho) - half)), float(np.tanh(np.arctanh(rho) + half))
 
 
 def _without_each(first: FloatArray, second: FloatArray) -> FloatArray:
