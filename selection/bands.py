@@ -10,7 +10,7 @@ and its flags are this project's own.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import betainc
@@ -30,7 +30,12 @@ P_SELECTED_UNSURE = 0.8
 P_LEFT_OUT_UNSURE = 0.2
 
 
-Attempt = tuple[float, float, int]  # a band that was tried, and the number of tasks found in it
+class Attempt(NamedTuple):
+    """A band that was tried, and the number of tasks found in it."""
+
+    lo: float
+    hi: float
+    k: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +49,6 @@ class Band:
     pass_rates: (n_tasks,); NaN where no complete agent has a valid cell.
     p_in_band: (n_tasks,); posterior probability that the pass rate lies from `lo` to `hi`.
     flagged: tasks selected with P(in band) < 0.8 or left out with P(in band) > 0.2; empty unless "stable".
-    unrated: tasks without a pass rate, never selected.
     """
 
     lo: float
@@ -59,7 +63,6 @@ class Band:
     pass_rates: FloatArray
     p_in_band: FloatArray
     flagged: IndexArray
-    unrated: IndexArray
     tried: tuple[Attempt, ...]
 
     @property
@@ -152,7 +155,6 @@ def mid_range(
         pass_rates=read_only(rates),
         p_in_band=read_only(p_in_band),
         flagged=read_only(np.flatnonzero(unsure)),
-        unrated=read_only(np.flatnonzero(np.isnan(rates))),
         tried=tried,
     )
 
@@ -238,14 +240,14 @@ def _attempts(
         return ()
     wider = [band for band in WIDER_BANDS if band[0] <= lo and hi <= band[1] and band != (lo, hi)]
     for low, high in [(lo, hi), *(wider if widening else ())]:
-        tried.append((low, high, int(np.count_nonzero(in_band(rates, low, high)))))
-        if _is_enough(tried[-1][2], rates.size):
+        tried.append(Attempt(low, high, int(np.count_nonzero(in_band(rates, low, high)))))
+        if _is_enough(tried[-1].k, rates.size):
             break
     return tuple(tried)
 
 
 def _is_suited(tried: tuple[Attempt, ...], n_tasks: int) -> bool:
-    return bool(tried) and _is_enough(tried[-1][2], n_tasks)
+    return bool(tried) and _is_enough(tried[-1].k, n_tasks)
 
 
 def _counted(n: int, noun: str) -> str:
@@ -253,7 +255,7 @@ def _counted(n: int, noun: str) -> str:
 
 
 def _range(attempt: Attempt) -> str:
-    lo, hi = (f"{round(100 * edge, 4):g}%" for edge in attempt[:2])
+    lo, hi = (f"{round(100 * edge, 4):g}%" for edge in (attempt.lo, attempt.hi))
     return f"from {lo} to {hi}"
 
 
@@ -275,7 +277,7 @@ def _reason(
         complete = f"only {_counted(n_complete, 'complete agent')}" if n_complete else "no complete agent yet"
         return f"{complete}; at least {N_AGENTS_PROVISIONAL} are needed"
     first, used, tasks = tried[0], tried[-1], _counted(rates.size, "task")
-    k, verb = used[2], "has" if used[2] <= 1 else "have"
+    k, verb = used.k, "has" if used.k <= 1 else "have"
     if not suited:
         count = f"only {k} of {tasks} ({_share(k, rates.size)})" if k else f"none of {tasks}"
         sentence = f"{count} {verb} a pass rate {_range(used)}; {_needed(rates.size)}"
@@ -287,7 +289,7 @@ def _reason(
         sentence = f"{k} of {tasks} {verb} a pass rate {_range(used)} over {over}"
     if suited and len(tried) > 1:
         sentence += (
-            f"; the band was widened, as only {first[2]} ({_share(first[2], rates.size)}) "
+            f"; the band was widened, as only {first.k} ({_share(first.k, rates.size)}) "
             f"lie {_range(first)} and {_needed(rates.size)}"
         )
     n_unrated = int(np.count_nonzero(np.isnan(rates)))

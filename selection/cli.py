@@ -9,17 +9,15 @@ standings  where every agent stands, for every target: the object of `selection.
 ranks      the same for one target: which ranks each agent may hold, all of them right at once
 compare    which differences between agents are real, for a target that is named
 drift      when each monitor would first have fired, had the subset been chosen early
-adaptive   what tasks chosen one batch at a time would have run, and whether it held, for past agents
-next       which tasks an agent is to run next
 replay     what staged assignment would have saved on these full runs, and what it would get right
 =========  =========================================================================================
 
 FILE is a flat file of one benchmark. Every command prints text, or one object under ``--json``; a refusal is
-one line on stderr and exit code 2. The flags of the rules are `selection.cli_rules`'; the last three
-commands are `selection.cli_assignment`'s.
+one line on stderr and exit code 2. The flags of the rules are `selection.cli_rules`'.
 """
 
 import argparse
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,6 +29,7 @@ from analytics.command_line import (
     MAX_PROCESSES,
     MAX_SEED,
     MAX_SPLITS,
+    REFUSED,
     Answer,
     Parser,
     add_command,
@@ -42,7 +41,7 @@ from analytics.command_line import (
 from analytics.programs import progress_bar
 from analytics.record import Record
 from selection import validation_text
-from selection.cli_assignment import add_adaptive, add_replay
+from selection.cli_replay import add_replay
 from selection.cli_rules import add_rules, check_settings, prior_of, rules_of
 from selection.errors import SelectionError
 from selection.folds import N_SEEDS, PROTOCOLS
@@ -59,9 +58,15 @@ from selection.standings.verdict import advice_text
 from selection.strategies import STRATEGIES
 from selection.watch import MonitorReplay, replay
 
+MOVED = ("adaptive", "next")  # to analytics.research
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, or 2 for a refusal."""
+    name = next(iter(sys.argv[1:] if arguments is None else arguments), "")
+    if name in MOVED:
+        sys.stderr.write(f"python -m selection {name}: now python -m analytics.research {name}\n")
+        return REFUSED
     return run(_parser(), arguments)
 
 
@@ -84,7 +89,6 @@ def _parser() -> Parser:
         "judged by those of earlier dates.",
     )
     drift.add_argument("--seed", type=whole(MAX_SEED), default=0, help="seed of the permutations (0)")
-    add_adaptive(commands)
     add_replay(commands)
     return parser
 
@@ -113,7 +117,7 @@ def _band(arguments: argparse.Namespace) -> Answer:
             for j in positions
         ]
 
-    n_trials = trials(record, band.tasks, prior.variances.facets)
+    n_trials = trials(record, band.tasks, prior.facets)
     values = {
         "agents": band.n_complete,
         "agents_in_file": record.n_agents,

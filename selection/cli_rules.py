@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from datetime import date
 from pathlib import Path
@@ -23,86 +23,91 @@ MAX_LISTED = 10  # conditions of a file
 FACETS = ("prompt_variant", "judge", "temperature")
 
 
+def _universe_named(text: str) -> Literal["all", "common"] | Path:
+    return cast(Literal["all", "common"], text) if text in ("all", "common") else Path(text)
+
+
+FLAGS: Mapping[str, dict[str, Any]] = {
+    "target": {
+        "choices": TARGETS,
+        "help": "what ranks and intervals are about: the tasks of the subset, all tasks, or tasks like "
+        "these (full, unless the subset orders agents better)",
+    },
+    "groups": {
+        "choices": GROUPS,
+        "default": Rules.groups,
+        "help": "for --target domain: groups or categories of tasks are drawn whole (cluster), or tasks "
+        "are drawn within them (stratum) (auto: groups are clusters, if at least 10)",
+    },
+    "missing": {
+        "choices": ("gap", "zero"),
+        "default": "gap",
+        "help": "an outcome that is missing is a gap, or counts as a failure (gap)",
+    },
+    "duplicates": {
+        "choices": ("mean", "latest", "first"),
+        "default": "mean",
+        "help": "which runs of an agent count (mean of all)",
+    },
+    "settings": {
+        "nargs": "+",
+        "default": ["comparable"],
+        "metavar": "SETTING",
+        "help": "conditions compared, such as judge=j1,prompt_variant=p2 (those that agents share)",
+    },
+    "universe": {
+        "type": _universe_named,
+        "default": "all",
+        "metavar": "all|common|FILE",
+        "help": "active tasks: all, those that 95%% of the agents have run, or the names in FILE (all)",
+    },
+    "strategy": {
+        "choices": tuple(STRATEGIES),
+        "default": Rules.strategy,
+        "help": f"how the subset is chosen ({Rules.strategy})",
+    },
+    "estimator": {
+        "choices": ESTIMATORS,
+        "help": "how the full score is estimated from the tasks that an agent ran (completion)",
+    },
+    "band": {
+        "nargs": 2,
+        "type": float,
+        "default": [Rules.lo, Rules.hi],
+        "metavar": ("LO", "HI"),
+        "help": f"pass rates of the subset ({Rules.lo:g} {Rules.hi:g})",
+    },
+    "window": {
+        "type": whole(MAX_COUNTED),
+        "metavar": "N",
+        "help": "pass rates of the latest N complete agents (all)",
+    },
+    "trial_noise": {
+        "metavar": "NOISE",
+        "help": "where no agent has two trials of a task: their noise, from another benchmark, such as "
+        '"0.118 from Terminal-Bench" (an upper bound)',
+    },
+    "seed": {
+        "type": whole(MAX_SEED),
+        "default": Rules.seed,
+        "help": f"seed of all random draws ({Rules.seed})",
+    },
+    "subsets": {
+        "type": Path,
+        "metavar": "FILE.json",
+        "help": "versions of the subset that were fixed, the last one in use: a list of objects with "
+        "tasks and chosen_from",
+    },
+}
+
+
 def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
     """Add the flags to a command.
 
     without: names of rules that the command takes otherwise, or not at all.
     """
     group = parser.add_argument_group("rules")
-    standard = Rules()
-    flags: dict[str, dict[str, Any]] = {
-        "target": {
-            "choices": TARGETS,
-            "help": "what ranks and intervals are about: the tasks of the subset, all tasks, or tasks like "
-            "these (full, unless the subset orders agents better)",
-        },
-        "groups": {
-            "choices": GROUPS,
-            "default": standard.groups,
-            "help": "for --target domain: groups or categories of tasks are drawn whole (cluster), or tasks "
-            "are drawn within them (stratum) (auto: groups are clusters, if at least 10)",
-        },
-        "missing": {
-            "choices": ("gap", "zero"),
-            "default": "gap",
-            "help": "an outcome that is missing is a gap, or counts as a failure (gap)",
-        },
-        "duplicates": {
-            "choices": ("mean", "latest", "first"),
-            "default": "mean",
-            "help": "which runs of an agent count (mean of all)",
-        },
-        "settings": {
-            "nargs": "+",
-            "default": ["comparable"],
-            "metavar": "SETTING",
-            "help": "conditions compared, such as judge=j1,prompt_variant=p2 (those that agents share)",
-        },
-        "universe": {
-            "type": _universe_named,
-            "default": "all",
-            "metavar": "all|common|FILE",
-            "help": "active tasks: all, those that 95%% of the agents have run, or the names in FILE (all)",
-        },
-        "strategy": {
-            "choices": tuple(STRATEGIES),
-            "default": standard.strategy,
-            "help": f"how the subset is chosen ({standard.strategy})",
-        },
-        "estimator": {
-            "choices": ESTIMATORS,
-            "help": "how the full score is estimated from the tasks that an agent ran (completion)",
-        },
-        "band": {
-            "nargs": 2,
-            "type": float,
-            "default": [standard.lo, standard.hi],
-            "metavar": ("LO", "HI"),
-            "help": f"pass rates of the subset ({standard.lo:g} {standard.hi:g})",
-        },
-        "window": {
-            "type": whole(MAX_COUNTED),
-            "metavar": "N",
-            "help": "pass rates of the latest N complete agents (all)",
-        },
-        "trial_noise": {
-            "metavar": "NOISE",
-            "help": "where no agent has two trials of a task: their noise, from another benchmark, such as "
-            '"0.118 from Terminal-Bench" (an upper bound)',
-        },
-        "seed": {
-            "type": whole(MAX_SEED),
-            "default": standard.seed,
-            "help": f"seed of all random draws ({standard.seed})",
-        },
-        "subsets": {
-            "type": Path,
-            "metavar": "FILE.json",
-            "help": "versions of the subset that were fixed, the last one in use: a list of objects with "
-            "tasks and chosen_from",
-        },
-    }
-    for name, options in flags.items():
+    for name, options in FLAGS.items():
         if name not in without:
             group.add_argument(f"--{name.replace('_', '-')}", **options)
 
@@ -191,10 +196,6 @@ def _settings(texts: list[str]) -> Settings:
             raise SelectionError(f"a temperature of {temperature!r} is no number", code="flag") from None
         conditions.append(Condition(named.get("prompt_variant"), named.get("judge"), number))
     return tuple(conditions)
-
-
-def _universe_named(text: str) -> Literal["all", "common"] | Path:
-    return cast(Literal["all", "common"], text) if text in ("all", "common") else Path(text)
 
 
 def _universe(source: Literal["all", "common"] | Path) -> Literal["all", "common"] | tuple[str, ...]:

@@ -204,7 +204,6 @@ class _Protocol(BaseCrossValidator):
             dates=_days(groups) if self.by == "dates" else (None,) * n,
             scaffolds=tuple(map(str, groups)) if self.by == "scaffolds" else ("",) * n,
             models=tuple(map(str, groups)) if self.by == "models" else ("",) * n,
-            weights=np.ones(n),
         )
         folds = plan(self.protocol, agents, n_seeds=self.n_seeds, base_seed=self.seed)
         if not folds.folds:

@@ -26,7 +26,6 @@ from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.outcome_table import OutcomeTable
 from selection import rasch
 from selection.bands import HI, LO, N_AGENTS_PROVISIONAL, latest_agents, tasks_in_bands
-from selection.errors import SelectionError
 from selection.leave_out import SharedGram, shared_gram
 from selection.reselection import carry
 from selection.staged.model import StagedModel, in_order
@@ -47,7 +46,6 @@ class CompleteAgents:
 
     outcomes: (n_agents, n_tasks); mean outcomes on the active tasks, 0 to 1; NaN where missing.
     scores: (n_agents,); full scores y, 0 to 1.
-    weights: (n_agents,); 1/π_i.
     fits, completions: by the positions of the agents, as asked for of late.
     among: those these were taken from and their positions there, where fits are shared: folds of folds that
         train on the same agents have one fit. It begins at the fit to all, which shows in last bits alone.
@@ -59,7 +57,6 @@ class CompleteAgents:
     dates: tuple[date | None, ...]
     scaffolds: tuple[str, ...]
     models: tuple[str, ...]
-    weights: FloatArray
     fits: dict[bytes, rasch.RaschFit] = field(default_factory=dict)
     completions: dict[bytes, StagedModel] = field(default_factory=dict)
     among: "tuple[CompleteAgents, IndexArray] | None" = None
@@ -71,9 +68,8 @@ class CompleteAgents:
         rows: IndexArray,
         outcomes: FloatArray,
         scores: FloatArray,
-        weights: FloatArray,
     ) -> "CompleteAgents":
-        """Take agents of a table, with these outcomes, full scores and weights."""
+        """Take agents of a table, with these outcomes and full scores."""
         return cls(
             names=tuple(table.agents[i] for i in rows),
             outcomes=read_only(outcomes),
@@ -81,7 +77,6 @@ class CompleteAgents:
             dates=tuple(table.dates[i] for i in rows),
             scaffolds=tuple(table.scaffolds[i] for i in rows),
             models=tuple(table.models[i] for i in rows),
-            weights=read_only(weights),
         )
 
     @property
@@ -200,7 +195,6 @@ class CompleteAgents:
             dates=tuple(self.dates[i] for i in rows),
             scaffolds=tuple(self.scaffolds[i] for i in rows),
             models=tuple(self.models[i] for i in rows),
-            weights=self.weights[rows],
             among=(everybody, positions) if sharing or self.among is not None else None,
         )
 
@@ -255,22 +249,16 @@ class FoldBands:
     tasks: tuple[IndexArray, ...]
 
 
-def complete_agents(
-    table: OutcomeTable, weights: FloatArray | None = None, scores: FloatArray | None = None
-) -> CompleteAgents:
+def complete_agents(table: OutcomeTable, scores: FloatArray | None = None) -> CompleteAgents:
     """Agents with valid cells for at least 95% of the tasks, and what validation reads of them.
 
-    weights: (n_agents,); 1/π_i for every agent of the table, complete or not; 1 when not given.
     scores: (n_agents,); full scores, gaps completed; the mean over the valid tasks where NaN or not given.
     """
-    weights = np.ones(table.n_agents) if weights is None else np.asarray(weights, dtype=np.float64)
-    if weights.shape != (table.n_agents,):
-        raise SelectionError(f"weights {weights.shape} for {table.n_agents} agents", code="shape")
     complete = table.complete()
     restricted, rows = table.restrict(agents=complete), np.flatnonzero(complete)
     known = np.full(rows.size, np.nan) if scores is None else np.asarray(scores)[complete]
     known = np.where(np.isnan(known), restricted.scores(), known)
-    return CompleteAgents.of(table, rows, restricted.means, known, weights[complete])
+    return CompleteAgents.of(table, rows, restricted.means, known)
 
 
 def generator(base_seed: int, *what: str | int) -> np.random.Generator:
@@ -401,7 +389,7 @@ def _two_pairs(noun: str, members: dict[str, IndexArray]) -> str:
     return f"two {noun}s with at least 2 complete agents are needed; {n_pairs} of {len(members)} have them"
 
 
-def fold_pass_rates(outcomes: FloatArray, weights: FloatArray, counted: Sequence[IndexArray]) -> FloatArray:
+def fold_pass_rates(outcomes: FloatArray, counted: Sequence[IndexArray]) -> FloatArray:
     """Pass rates of many sets of agents at once, by taking the other agents out of the column sums.
 
     outcomes: (n_agents, n_tasks); NaN where missing.
@@ -409,13 +397,12 @@ def fold_pass_rates(outcomes: FloatArray, weights: FloatArray, counted: Sequence
     Returns: (n_folds, n_tasks); NaN where no counted agent has a valid cell.
     """
     valid = ~np.isnan(outcomes)
-    weighted = np.where(valid, outcomes, 0.0) * weights[:, None]
-    rates = _sums(weighted, counted)
+    rates = _sums(np.where(valid, outcomes, 0.0), counted)
     if valid.all():
-        rates /= np.array([weights[rows].sum() for rows in counted])[:, None]
+        rates /= np.array([rows.size for rows in counted])[:, None]
         return rates
     n_valid = _sums(valid.astype(np.float64), counted)
-    rates /= np.where(n_valid > 0, _sums(valid * weights[:, None], counted), np.nan)
+    rates /= np.where(n_valid > 0, n_valid, np.nan)
     return rates
 
 
@@ -425,7 +412,7 @@ def fold_bands(agents: CompleteAgents, plan: Plan, rule: Rule) -> FoldBands:
     if rule.history_window is not None:
         latest = [latest_agents([agents.dates[i] for i in rows], rule.history_window) for rows in counted]
         counted = tuple(rows[of] for rows, of in zip(counted, latest, strict=True))
-    rates = fold_pass_rates(agents.outcomes, agents.weights, counted)
+    rates = fold_pass_rates(agents.outcomes, counted)
     edges: dict[str, Any] = {"lo": rule.lo, "hi": rule.hi, "widening": rule.widening}
     if plan.protocol == "temporal" and rule.hysteresis > 0.0:
         tasks, current = list[IndexArray](), np.empty(0, dtype=np.intp)

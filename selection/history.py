@@ -155,14 +155,13 @@ class History:
         rows = self.by_completion(self.seen(self.complete, n)).tolist()
         return [(i, self.promises[self.names[i]]) for i in rows if self.names[i] in self.promises]
 
-    def interval_misses(self, n: int) -> list[tuple[str, date | None, bool]]:
-        """Name, day, and whether the full score missed its interval, of those with an interval."""
-        return [
-            (self.names[i], self.days[i], not lower <= self.scores[i] <= upper)
+    def interval_misses(self, n: int) -> dict[int, bool]:
+        """Whether the full score missed its interval, of those with an interval, by position."""
+        return {
+            i: not promise.interval[0] <= self.scores[i] <= promise.interval[1]
             for i, promise in self.promised(n)
-            if (ends := promise.interval) is not None
-            for lower, upper in [ends]
-        ]
+            if promise.interval is not None
+        }
 
     def once(self, look: tuple[str, int], ask: Callable[[], Monitor]) -> Monitor:
         """Ask a monitor once for each look: between two looks it has nothing new to say."""

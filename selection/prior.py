@@ -78,7 +78,7 @@ class Staged:
     study: which study its tasks were chosen by: data version and policy.
     reason: why it is placed on no task set, in words.
     k: tasks that its score rests on; None, as all that follow, while it is running.
-    score, lower, upper, se: est, its interval, and c·se.
+    score, lower, upper, se: as of `WalkEstimate`.
     recalled: whether it was asked for the rest, as it came to stand on the podium.
     """
 
@@ -95,31 +95,22 @@ class Staged:
 
 
 @dataclass(frozen=True)
-class Variances:
-    """What a variance study found.
-
-    facets: runs, prompts and judges; components None where never measured.
-    """
-
-    facets: tuple[Facet, ...] = NEVER_MEASURED
-    not_measured: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class PriorDecisions:
     """Decisions and measurements that stand.
 
     subsets: versions that were active, in order; the last is in use. Empty: S is chosen from the record.
     fitted: None: the calibration is fitted on the complete agents of the record.
     validation: `selection.validation.as_json` of the validation that stands.
+    facets: what a variance study found of runs, prompts and judges; components None where never measured.
     promises: by agent, the latest estimated full score that a board showed.
     full_runs_only, revalidating, not_revalidated: why an operator asked for full runs only; the open drift
         request; that a monitor alarmed and not all runs asked for came in time; else empty.
     sampled: agents drawn at random for a full run since the version in use was fixed, with the probability π
         of being drawn. They count as sampled once they are complete.
-    published: by agent that was stopped, and drawn or asked for the rest: est and c·se of that moment.
+    published: by agent that was stopped, and drawn or asked for the rest: its score then, and `se` (of
+        `WalkEstimate`), as boards showed them.
     staged: agents that were asked for tasks chosen for them, by name.
-    walks: by agent that was asked batch by batch: the `selection.staged.study.staged_fit` that it was by.
+    fits_asked_by: by agent that was asked batch by batch: the `selection.staged.study.staged_fit` behind it.
     podium: P, where staged assignment is in force and those on the podium are recalled.
     draws, fits: of earlier answers; they change no number and spare most of the work after one new agent.
     """
@@ -127,7 +118,7 @@ class PriorDecisions:
     subsets: tuple[SubsetVersion, ...] = ()
     fitted: FittedOn | None = None
     validation: Mapping[str, Any] | None = None
-    variances: Variances = field(default_factory=Variances)
+    facets: tuple[Facet, ...] = NEVER_MEASURED
     promises: Mapping[str, Promise] = field(default_factory=dict)
     full_runs_only: str = ""
     revalidating: str = ""
@@ -135,7 +126,7 @@ class PriorDecisions:
     sampled: Mapping[str, float] = field(default_factory=dict)
     published: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     staged: Mapping[str, Staged] = field(default_factory=dict)
-    walks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    fits_asked_by: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     podium: int | None = None
     draws: KeptDraws = field(default_factory=KeptDraws, compare=False, repr=False)
     fits: FitCache = field(default_factory=FitCache, compare=False, repr=False)

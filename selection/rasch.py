@@ -40,7 +40,6 @@ class RaschFit:
 
     abilities: FloatArray
     difficulties: FloatArray
-    n_iterations: int
     largest_derivative: float
 
 
@@ -64,7 +63,7 @@ def fit(
         if (abilities.size, difficulties.size) != outcomes.shape:
             sizes = f"{abilities.size} abilities and {difficulties.size} difficulties"
             raise SelectionError(f"{sizes} to start from, for outcomes {outcomes.shape}", code="shape")
-    for n_iterations in range(MAX_ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         for_abilities, for_difficulties, curvature = _derivatives(outcomes, valid, abilities, difficulties)
         largest = float(max(np.abs(for_abilities).max(), np.abs(for_difficulties).max()))
         if largest < LARGEST_DERIVATIVE:
@@ -72,7 +71,6 @@ def fit(
             return RaschFit(
                 abilities=read_only(abilities - mean_difficulty),
                 difficulties=read_only(difficulties - mean_difficulty),
-                n_iterations=n_iterations,
                 largest_derivative=largest,
             )
         up, harder = _newton_step(curvature, for_abilities, for_difficulties, near)

@@ -75,7 +75,7 @@ def findings(record: Record, rules: Rules, prior: PriorDecisions) -> Findings:
         return Findings(None, None, 0, (), None, NO_SUBSET)
     history = history_of(record, rules, prior)
     monitors = tuple(watch(history, history.n_agents) for watch in MONITORS)
-    if prior.walks:
+    if prior.fits_asked_by:
         monitors = tuple(_walked(record, prior, one) if one.name == tuning.NAME else one for one in monitors)
     if prior.published:
         complete = training(record)
@@ -148,9 +148,9 @@ def _erosion(history: History, n: int) -> Monitor:
 
 
 def _calibration(history: History, n: int) -> Monitor:
-    promises = history.interval_misses(n)
-    missed = np.array([is_missed for _, _, is_missed in promises], dtype=np.bool_)
-    return drift.calibration(missed, [name for name, _, _ in promises], [day for _, day, _ in promises])
+    misses = history.interval_misses(n)
+    rows = np.array(list(misses), dtype=np.intp)
+    return drift.calibration(np.array(list(misses.values()), dtype=np.bool_), *history.who(rows))
 
 
 def _residuals(history: History, n: int) -> Monitor:
@@ -233,7 +233,7 @@ def _walked(record: Record, prior: PriorDecisions, monitor: Monitor) -> Monitor:
     table, known = record.table, list[tuple[float, int]]()
     ended = record.voice & (record.complete | np.array([one.stopped for one in record.about]))
     for i in np.argsort(record.arrival, kind="stable").tolist():
-        if (study := prior.walks.get(table.agents[i])) and ended[i]:
+        if (study := prior.fits_asked_by.get(table.agents[i])) and ended[i]:
             place = np.array(
                 [table.tasks.index(task) if task in table.tasks else -1 for task in study["tasks"]]
             )
@@ -325,7 +325,9 @@ def replay(
         version=version,
         n_agents=record.n_agents,
         promises=promises,
-        missed=tuple(name for name, _, is_missed in history.interval_misses(history.n_agents) if is_missed),
+        missed=tuple(
+            history.names[i] for i, is_miss in history.interval_misses(history.n_agents).items() if is_miss
+        ),
         monitors=watched,
         false_alerts_a_year=false_alerts(history, [one.final for one in watched]),
     )

@@ -173,7 +173,7 @@ def _rows(page: dict[str, Any], shown: Sequence[BoardLine]) -> dict[str, Any]:
     is_unbelieved = any(line.cells.get("Cost") == words.UNBELIEVED for line in page["lines"])
     n_tied = reference.n_tied if reference else None
     n_first, columns = len(page["target_line"].may_be_first), columns_of(page)
-    n_named = sum(bool(words.heads(standings, line.entry)) for line in all_ranked)
+    n_named = sum(bool(words.in_headlines(standings, line.entry)) for line in all_ranked)
     return {
         "columns": columns,
         "n_columns": 3 + page["is_wide"] + len(columns),  # with rank, ranks, agent and what is ticked
@@ -290,8 +290,8 @@ def score_chart(page: dict[str, Any]) -> Chart | None:
     if len(ranked) < 2:
         return None
     costs = words.whole_costs(standings)
-    headliners = {line.entry.agent for line in ranked if words.heads(standings, line.entry)}
-    of = "agents" if len(headliners) == len(ranked) else words.heading(standings)
+    headliners = {line.entry.agent for line in ranked if words.in_headlines(standings, line.entry)}
+    of = "agents" if len(headliners) == len(ranked) else words.headline_agents(standings)
     if drawn := [(line, costs[line.entry.agent]) for line in ranked if line.entry.agent in costs]:
         lede = "A run is one trial of each task. "
         lede += f"The line joins {of} that no other beats at their price or less."

@@ -27,8 +27,6 @@ from selection.standings import words as words
 from selection.standings.changes import Changes as Changes
 from selection.standings.changes import Place as Place
 from selection.standings.changes import compared as compared
-from selection.standings.table import gaps as gaps
-from selection.standings.terms import heads as heads
 from selection.standings.verdict import advice_text as advice_text
 from selection.standings.verdict import random_text as random_text
 from selection.standings.verdict import verdict as verdict

@@ -7,6 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from analytics.differences.kept_draws import KeptDraws
+from analytics.differences.rows import NEVER_MEASURED
 from analytics.tee.benchmark import facets_of
 from leaderboard.catalog.models import Assigning, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
@@ -16,7 +17,7 @@ from leaderboard.studies.records import Snapshot
 from leaderboard.studies.rules import rules_sha256
 from leaderboard.studies.staged_steps import degrees_of
 from selection.full_scores import FitCache
-from selection.prior import OVERDUE, FittedOn, PriorDecisions, Staged, SubsetVersion, Variances
+from selection.prior import OVERDUE, FittedOn, PriorDecisions, Staged, SubsetVersion
 from selection.ridge import RidgeFit
 
 ESTIMATE = ("score", "lower", "upper", "se")
@@ -62,7 +63,7 @@ class BoardInputs:
             subsets=subset_versions(self.subset),
             fitted=_fitted_on(self.calibration) if self.calibration else None,
             validation=self.validation.result if self.validation else None,
-            variances=Variances(facets_of(self.variance.result)) if self.variance else Variances(),
+            facets=facets_of(self.variance.result) if self.variance else NEVER_MEASURED,
             full_runs_only=self.full_runs_only,
             draws=DRAWS,
             fits=FITS,

@@ -67,7 +67,7 @@ def get_or_compute_drift_check(
             },
             sampled=sampled,
             published=published_of(decisions, sampled),
-            walks={name: study.result for name, (study, _) in decisions.items()},
+            fits_asked_by={name: study.result for name, (study, _) in decisions.items()},
         )
         return findings(snapshot.record, snapshot.rules, prior).as_plain()
 

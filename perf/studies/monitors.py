@@ -205,9 +205,7 @@ def cost(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monito
 
 def _complete(outcomes: FloatArray) -> CompleteAgents:
     n = len(outcomes)
-    return CompleteAgents(
-        AGENTS[:n], outcomes, outcomes.mean(axis=1), DAYS[:n], ("",) * n, ("",) * n, np.ones(n)
-    )
+    return CompleteAgents(AGENTS[:n], outcomes, outcomes.mean(axis=1), DAYS[:n], ("",) * n, ("",) * n)
 
 
 def _chosen(one: Board) -> Subsets:

@@ -53,7 +53,7 @@ def population(rng: np.random.Generator, n: int, m: int, rising: float) -> Compl
     outcomes = rng.binomial(n_trials, chances) / n_trials
     names = tuple(f"a{i:03d}" for i in range(n))
     dates = tuple(date(2025, 1, 1) + timedelta(days=i) for i in range(n))
-    return CompleteAgents(names, outcomes, outcomes.mean(axis=1), dates, names, names, np.ones(n))
+    return CompleteAgents(names, outcomes, outcomes.mean(axis=1), dates, names, names)
 
 
 def later(agents: CompleteAgents, n_before: int, seed: int) -> tuple[FloatArray, float]:

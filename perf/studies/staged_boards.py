@@ -60,7 +60,7 @@ def board(
     outcomes = (rng.random((n_agents, n_tasks)) < chances).astype(np.float64)
     names = tuple(f"a{i:02d}" for i in range(n_agents))
     dates = tuple(date(2025, 1, 1) + timedelta(days=i) for i in range(n_agents))
-    agents = CompleteAgents(names, outcomes, outcomes.mean(axis=1), dates, names, names, np.ones(n_agents))
+    agents = CompleteAgents(names, outcomes, outcomes.mean(axis=1), dates, names, names)
     return agents, chances
 
 

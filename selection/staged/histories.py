@@ -45,7 +45,7 @@ class Walk:
     batches: tasks, in the order in which they were asked for.
     published: the estimate when it was stopped, also where it was drawn; None where it ran everything by the
         rule.
-    first: est and se, c = 1, after its first batch.
+    first: score and `model_se` after its first batch.
     steps: what was decided, from the first batch on; empty where it was asked for everything at once.
     """
 

@@ -61,13 +61,12 @@ class StagedModel:
 class ModelEstimate:
     """What the model says of one agent's full score.
 
-    score, se: est, and se with c = 1.
+    se: before it is scaled by c.
     passing: (m,); P of each task.
     """
 
     score: float
     se: float
-    ability: float
     passing: FloatArray
 
 
@@ -86,11 +85,7 @@ def fit(
     x = np.where(ran, outcomes, 0.0)
     first = np.arange(len(x)) if first is None else first
     is_graded = np.count_nonzero((x > 0.0) & (x < 1.0)) > GRADED_FROM * np.count_nonzero(ran)
-    if start is None:
-        abilities, difficulties = _logits(x, ran, 1), -_logits(x, ran, 0)
-    else:
-        more = np.full(len(x) - start.abilities.size, start.next_mean)
-        abilities, difficulties = np.concatenate([start.abilities, more]), start.difficulties
+    abilities, difficulties = _begin(x, ran, start)
     before = before_each(first)
     n_first = int(np.count_nonzero(first == 0))
     pull = (first == 0) / (FIRST_VARIANCE * max(n_first, 1))
@@ -121,12 +116,7 @@ def fit(
         complement += pull[:, None] * before
         wider = apart * dispersion / spread**2
         right = np.column_stack([for_abilities + shared @ for_difficulties, wider])
-        try:
-            up, by_spread = np.linalg.solve(complement, right).T
-        except np.linalg.LinAlgError:
-            raise SelectionError(
-                "the outcomes tell no ability from another: all are alike", code="model_unfinished"
-            ) from None
+        up, by_spread = _solved(complement, right).T
         step = _spread_step(spread, new_spread, variances, apart, before, up, by_spread)
         step = step if slope < NEAR else 0.0  # far off both at once may go round in circles
         up = up + step * by_spread
@@ -136,6 +126,23 @@ def fit(
         abilities, difficulties = abilities + length * up, difficulties + length * harder
         spread, dispersion = max(spread + length * step, MIN_SPREAD), new_dispersion
     raise SelectionError(f"{left:.1e} is left after {MAX_STEPS} steps", code="model_unfinished")
+
+
+def _begin(x: FloatArray, ran: Mask, start: StagedModel | None) -> tuple[FloatArray, FloatArray]:
+    """Abilities and difficulties to begin with: logits of shares, or those of the fit to fewer agents."""
+    if start is None:
+        return _logits(x, ran, 1), -_logits(x, ran, 0)
+    more = np.full(len(x) - start.abilities.size, start.next_mean)
+    return np.concatenate([start.abilities, more]), start.difficulties
+
+
+def _solved(complement: FloatArray, right: FloatArray) -> FloatArray:
+    try:
+        return np.asarray(np.linalg.solve(complement, right), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        raise SelectionError(
+            "the outcomes tell no ability from another: all are alike", code="model_unfinished"
+        ) from None
 
 
 def before_each(first: IndexArray) -> FloatArray:
@@ -164,19 +171,19 @@ def estimate(
     model: StagedModel, outcomes: FloatArray, mean: float, of: Mask | slice = slice(None)
 ) -> ModelEstimate:
     """Score one agent on the fit, from whatever it ran, (m,), NaN where not run; `of` as in `estimates`."""
-    score, se, ability, passing = (part[0] for part in estimates(model, outcomes[None], np.array([mean]), of))
-    return ModelEstimate(float(score), float(se), float(ability), read_only(passing))
+    scores, errors, passing = estimates(model, outcomes[None], np.array([mean]), of)
+    return ModelEstimate(float(scores[0]), float(errors[0]), read_only(passing[0]))
 
 
 def estimates(
     model: StagedModel, outcomes: FloatArray, means: FloatArray, of: Mask | slice = slice(None)
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Score agents on the fit, each by itself.
 
     outcomes: (q, m).
     means: (q,).
     of: (m,); the tasks whose mean is the score; all that was run tells the ability.
-    Returns: scores, their standard errors and abilities, (q,); P of each task, (q, m).
+    Returns: scores and their standard errors, (q,); P of each task, (q, m).
     """
     ran = ~np.isnan(outcomes)
     x = np.where(ran, outcomes, 0.0)
@@ -189,7 +196,7 @@ def estimates(
     own, of_tasks = model.dispersion * total, rest**2 @ model.difficulty_variances[of]
     filled = np.where(ran, x, passing)[:, of]
     se = np.sqrt(own + total**2 * v_abilities + of_tasks) / filled.shape[1]
-    return np.asarray(filled.mean(axis=1)), se, abilities, passing
+    return np.asarray(filled.mean(axis=1)), se, passing
 
 
 def completed(model: StagedModel, outcomes: FloatArray) -> FloatArray:

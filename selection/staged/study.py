@@ -32,11 +32,10 @@ Progress = Callable[[int, int], None]
 
 def walked(decisions: Sequence[Mapping[str, Any]], fit: Mapping[str, Any]) -> WalkResult:
     """Return how an agent went by what was decided of it, in order, and the fit that this was by."""
-    c = float(fit["scale"]["c"])
+    c = float(fit["scale"]["c"])  # decisions keep c·se
     estimates = [(float(one["score"]), float(one["se"]) / c) for one in decisions]
-    drawn = [k for k, one in enumerate(decisions) if one["stage"] == "drawn"]
-    first, at_draw = estimates[0] if estimates else None, estimates[drawn[0]] if drawn else None
-    return first, at_draw, Fit.from_plain(fit).share_drawn
+    drawn = [at for at, one in zip(estimates, decisions, strict=True) if one["stage"] == "drawn"]
+    return WalkResult(next(iter(estimates), None), next(iter(drawn), None), Fit.from_plain(fit).share_drawn)
 
 
 def staged_fit(
@@ -176,7 +175,6 @@ def of_subsets(
     subsets: Mapping[str, Sequence[str]],
     walks: Mapping[str, WalkResult] | None = None,
     base_seed: int = 0,
-    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Replay a rule on each of these subsets from the outset, and, as ``anew``, on one chosen as agents come.
 
@@ -185,7 +183,7 @@ def of_subsets(
     """
     rules = {name: replace(rule, subset=tuple(tasks)) for name, tasks in subsets.items()}
     rules["anew"] = replace(rule, reselected=True)
-    results = side_by_side(record, list(rules.values()), walks, base_seed, progress)
+    results = side_by_side(record, list(rules.values()), walks, base_seed)
     return dict(zip(rules, results, strict=True))
 
 
@@ -278,7 +276,7 @@ def _estimates(record: Record, teaching: Teaching) -> Iterator[tuple[str, WalkEs
 
 
 def _replayable(complete: CompleteAgents, walks: Mapping[str, WalkResult]) -> CompleteAgents:
-    rows = [i for i, name in enumerate(complete.names) if name not in walks or walks[name][1] is not None]
+    rows = [i for i, name in enumerate(complete.names) if name not in walks or walks[name].drawn]
     return complete.take(np.array(rows, dtype=np.intp))
 
 

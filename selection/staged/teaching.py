@@ -26,8 +26,8 @@ class FullRun:
     """A teaching agent that ran everything.
 
     probability: π, that it ran everything.
-    first, stopped: est and se, c = 1, after its first batch; and where the rule would have stopped it, had it
-        not been drawn.
+    first, stopped: score and `model_se` (of `WalkEstimate`) after its first batch; and where the rule would
+        have stopped it, had it not been drawn.
     """
 
     row: int
@@ -162,7 +162,7 @@ class Teaching:
         for f in range(int(folds.max(initial=-1)) + 1):
             out = np.flatnonzero(folds == f)
             model, means = self._without(tuple(rows[out].tolist())), self.model.means[rows[out]]
-            scores, se, _, _ = estimates(model, seen[out], means, slice(None) if of is None else of)
+            scores, se, _ = estimates(model, seen[out], means, slice(None) if of is None else of)
             known = se > 0  # where nothing was left out there is no error
             z[out[known]] = (truth[out] - scores)[known] / se[known]
         return z

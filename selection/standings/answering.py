@@ -19,8 +19,8 @@ from selection.rules import BY_CALIBRATION, Rules, Target
 from selection.schema.board import AtTarget, Conditions, CoverageLine, How, Line, Phase, Range, Standings
 from selection.standings import full_scores, placing, targets, terms, words
 from selection.standings.choice import Choice, choice, n_complete, shift_variance, training
-from selection.standings.savings import heading, run_costs, savings, trials
-from selection.standings.verdict import falls_back, no_subset, verdict
+from selection.standings.savings import run_costs, savings, trials, trusted
+from selection.standings.verdict import no_subset, shortfall_text, verdict
 from selection.standings.versions import tell
 
 BY_STAGE = {"none": "cold_start", "provisional": "provisional", "stable": "ongoing"}
@@ -80,15 +80,15 @@ def basis_of(record: Record, rules: Rules, prior: PriorDecisions) -> Basis:
 
 
 def error_model_of(
-    record: Record, rules: Rules, prior: PriorDecisions, heading: Mask | None = None
+    record: Record, rules: Rules, prior: PriorDecisions, in_headlines: Mask | None = None
 ) -> targets.ErrorModel:
-    """Return what every target reads; `heading`: agents that headlines are made from, None: all."""
+    """Return what every target reads; `in_headlines`: agents that headlines are made from, None: all."""
     return targets.ErrorModel(
         record=record,
-        facets=prior.variances.facets,
+        facets=prior.facets,
         seed=rules.seed,
         draws=prior.draws,
-        heading=heading,
+        in_headlines=in_headlines,
         borrowed=targets.borrowed_by(record, rules),
         grouping=targets.grouping(record, rules),
     )
@@ -103,8 +103,8 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
         base = basis_of(record, rules, prior)
         record = base.record
         level = headline_from(record, rules)
-        heads = heading(record, level) & ~np.array([one.recalled for one in record.about])
-        error_model = error_model_of(record, rules, prior, heads)
+        in_headlines = trusted(record, level) & ~np.array([one.recalled for one in record.about])
+        error_model = error_model_of(record, rules, prior, in_headlines)
         estimated, measured = estimates_of(base, rules, prior)
         results = {
             "subset": _subset(error_model, base, rules, prior),
@@ -113,7 +113,7 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
         }
         if few := _too_few(record, results):
             results = {name: targets.unranked(one, few) for name, one in results.items()}
-    chosen, facets = base.chosen, prior.variances.facets
+    chosen, facets = base.chosen, prior.facets
     phase, why = _phase(chosen, rules, prior)
     target, why_target = default_target(base, estimated, rules, prior)
     ended = [i for i in np.flatnonzero(placing.is_chosen_for(record)).tolist() if i in estimated]
@@ -135,7 +135,6 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
         not_measured=(
             *absent,
             *(terms.UNMEASURED[facet.name] for facet in facets if facet.with_agent is None),
-            *prior.variances.not_measured,
         ),
         measured=tuple(terms.MEASURED[facet.name] for facet in facets if facet.with_agent is not None),
         savings=savings(record, base.subset, base.on_subset, ended, level) if base.subset.size else None,
@@ -276,13 +275,7 @@ def _why_subset(
     if not estimated and not any(one.outcomes is not None for one in base.on_all):
         return terms.NOBODY_RANKED.replace("these", "all")
     strategy = base.chosen.line.strategy if base.chosen.line else rules.strategy
-    if short := falls_back(prior.validation, strategy):
-        of_full, of_subset, se = (words.percent(share) for share in short)
-        return (
-            f"the estimated full score puts {of_full}% of pairs in order, the mean on the subset "
-            f"{of_subset}% (leaving one agent out; standard error of the difference {se} points)"
-        )
-    return ""
+    return shortfall_text(prior.validation, strategy)
 
 
 def _lines(base: Basis, results: Mapping[str, targets.TargetResult], target: str) -> tuple[Line, ...]:

@@ -65,7 +65,7 @@ def training(record: Record, scores: FloatArray | None = None) -> CompleteAgents
     known = np.full(rows.size, np.nan) if scores is None else scores[rows]
     absent = np.isnan(known)
     known[absent] = row_means(outcomes[absent])
-    return CompleteAgents.of(record.table, rows, outcomes, known, np.ones(rows.size))
+    return CompleteAgents.of(record.table, rows, outcomes, known)
 
 
 def teaching(record: Record) -> Mask:
@@ -91,7 +91,7 @@ def teachers(record: Record) -> CompleteAgents:
     order, first = in_order([table.dates[i] for i in rows], [table.agents[i] for i in rows])
     outcomes = table.means[rows]
     outcomes[order] = completed(fit(outcomes[order], first), outcomes[order])
-    return CompleteAgents.of(table, rows, outcomes, outcomes.mean(axis=1), np.ones(rows.size))
+    return CompleteAgents.of(table, rows, outcomes, outcomes.mean(axis=1))
 
 
 def band_of(record: Record, rules: Rules) -> Band:

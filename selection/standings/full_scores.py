@@ -8,7 +8,7 @@ Source: Manski, *Partial Identification of Probability Distributions*, 2003.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -37,9 +37,16 @@ class TooFewComplete(SelectionError):
     """Completing needs ten agents that ran all tasks."""
 
 
-# Of an agent that was asked batch by batch: est and se, c = 1, after its first batch, and where the rule
-# would have stopped it, had it not been drawn; q, the probability that it was drawn
-WalkResult = tuple[tuple[float, float] | None, tuple[float, float] | None, float]
+class WalkResult(NamedTuple):
+    """How an agent went that was asked batch by batch.
+
+    first, drawn: score and `model_se` (of `WalkEstimate`) after its first batch, and where it was drawn.
+    share: q, the probability that it was drawn.
+    """
+
+    first: tuple[float, float] | None = None
+    drawn: tuple[float, float] | None = None
+    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -147,9 +154,9 @@ def taught_by(
     full_runs = []
     for row, (i, name) in enumerate(zip(rows.tolist(), names, strict=True)):
         if name in scores:
-            start, drawn, share = (walks or {}).get(name, (None, None, 1.0))
-            share = share if drawn else 1.0
-            full_runs.append(FullRun(row, scores[name], share, start, drawn, table.scaffolds[i]))
+            walk = (walks or {}).get(name, WalkResult())
+            share = walk.share if walk.drawn else 1.0
+            full_runs.append(FullRun(row, scores[name], share, walk.first, walk.drawn, table.scaffolds[i]))
     known = np.array([scores.get(name, np.nan) for name in names])
     return taught(table.means[rows], known, full_runs, staging, first=first, subset=subset)
 

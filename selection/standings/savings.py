@@ -165,7 +165,7 @@ def savings(
         ``note``, ``so_far``; where some of its ``n_runs`` are on tasks chosen for the agent, with their
         ``n_chosen``.
     """
-    counts, usable = heading(record, level), plausible(record)
+    counts, usable = trusted(record, level), plausible(record)
     saved = saving(of_runs(record)[counts], tasks, usable[counts])
     # What agents that did as they were asked were not asked to run, and did not run
     by_choice = np.isin(np.arange(record.n_agents), list(chosen))
@@ -190,7 +190,7 @@ def savings(
     }
 
 
-def heading(record: Record, level: Trust) -> Mask:
+def trusted(record: Record, level: Trust) -> Mask:
     """Tell which agents headlines and sentences about costs are made from, (n_agents,)."""
     return np.array([at_least(one.trust, level) for one in record.about], dtype=np.bool_)
 
@@ -211,12 +211,13 @@ def run_costs(record: Record) -> list[tuple[float | None, str]]:
 
 def plausible(record: Record) -> Mask:
     """Tell whose stated cost of a run is believed, (n_agents,)."""
-    costs = {
-        i: (cost, how, one.trust)
-        for i, ((cost, how), one) in enumerate(zip(run_costs(record), record.about, strict=True))
-        if cost is not None
-    }
-    return np.isin(np.arange(record.n_agents), list(believed(costs)))
+    costs = dict(enumerate(run_costs(record)))
+    known = believed(
+        {i: cost for i, (cost, _) in costs.items() if cost is not None},
+        in_part={i for i, (_, how) in costs.items() if how == IN_PART},
+        verified={i for i, one in enumerate(record.about) if one.trust == "verified"},
+    )
+    return np.isin(np.arange(record.n_agents), list(known))
 
 
 def of_runs(record: Record) -> FloatArray:
@@ -248,7 +249,7 @@ def trials(
     rates = np.nanmean(record.table.means[np.ix_(np.flatnonzero(record.complete), tasks)], axis=1)
     binomial = float(np.mean(rates * (1.0 - rates)))
     noise = binomial if omega is None else omega * binomial / n_conditions
-    counts = heading(record, level)
+    counts = trusted(record, level)
     run = saving(of_runs(record)[counts], tasks, plausible(record)[counts]).subset_run
     cost, most = (run["median"] if run else None), max(1, record.n_tasks // k)
     options = tuple(

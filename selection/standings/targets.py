@@ -86,7 +86,8 @@ RESAMPLED, BY_ERRORS, BY_BOTH = "resampled tasks", "errors of scores", "errors o
 class ErrorModel:
     """What every target reads: the record, how its trials vary, and the resamples made so far.
 
-    heading: (n_agents,); agents that headlines are made from, among which the best is looked for; None: all.
+    in_headlines: (n_agents,); agents that headlines are made from, among which the best is looked for; None:
+        all.
     borrowed: "0.118 from Terminal-Bench": the noise of trials where the record tells none.
     """
 
@@ -96,7 +97,7 @@ class ErrorModel:
     draws: KeptDraws = field(default_factory=KeptDraws)
     grouping: Grouping = INDEPENDENT
     noises: dict[bytes, TrialNoise] = field(default_factory=dict)
-    heading: Mask | None = None
+    in_headlines: Mask | None = None
     borrowed: str = ""
 
     def noise(self, tasks: IndexArray) -> TrialNoise:
@@ -225,20 +226,26 @@ def tell(
     agents = {i: error_model.agent(i, row, one, estimated.get(i)) for i, (row, one) in enumerate(both)}
     known = {i: agent for i, agent in agents.items() if agent is not None}
     rows = list(known)
-    heading = {i: one for i, one in known.items() if error_model.heading is None or error_model.heading[i]}
-    is_mixed = 0 < len(heading) < len(known)
+    in_headlines = {
+        i: one for i, one in known.items() if error_model.in_headlines is None or error_model.in_headlines[i]
+    }
+    is_mixed = 0 < len(in_headlines) < len(known)
     line = TargetLine(covers=terms.COVERS[target], n_tasks=tasks.size, n_ranked=len(rows))
     if not rows:
         return _concluded(replace(line, reason=terms.NOBODY_RANKED), at, rows, None)
     try:
-        some = _compared(error_model, target, tasks, on_tasks, heading, cells, shift) if is_mixed else None
+        some = (
+            _compared(error_model, target, tasks, on_tasks, in_headlines, cells, shift) if is_mixed else None
+        )
         intervals = _compared(error_model, target, tasks, on_tasks, known, cells, shift)
     except CoreError as refusal:
         return _concluded(replace(line, reason=f"no rank intervals: {refusal}"), at, rows, None)
     if target != "domain":
-        line = replace(line, second_run=_second_run(error_model, tasks, heading, at))
+        line = replace(line, second_run=_second_run(error_model, tasks, in_headlines, at))
     may, names = (some or intervals).may_be_first, error_model.record.table.agents
-    first = tuple(names[i] for i, may_be in zip(heading, may, strict=True) if may_be) if heading else ()
+    first = (
+        tuple(names[i] for i, may_be in zip(in_headlines, may, strict=True) if may_be) if in_headlines else ()
+    )
     line = _judged(error_model, line, intervals)
     return _concluded(replace(line, may_be_first=first), at, rows, intervals)
 
@@ -246,7 +253,7 @@ def tell(
 def _second_run(
     error_model: ErrorModel,
     tasks: IndexArray,
-    heading: Mapping[int, Measured | Calibrated],
+    in_headlines: Mapping[int, Measured | Calibrated],
     at: Sequence[AtTarget],
 ) -> SecondRun | None:
     """Regress the leader's score towards those of the other measured agents that headlines are made from.
@@ -254,9 +261,9 @@ def _second_run(
     Nothing for an estimated leader, nor by estimated scores: an estimate is regressed already. Nothing for
     the domain: all agents share the error of its tasks, and a second run does not draw it anew.
     """
-    measured = {i: one for i, one in heading.items() if isinstance(one, Measured)}
-    scores = {i: at[i].score or 0.0 for i in heading}
-    leader = max(heading, key=lambda i: round(scores[i], DECIMALS), default=-1)
+    measured = {i: one for i, one in in_headlines.items() if isinstance(one, Measured)}
+    scores = {i: at[i].score or 0.0 for i in in_headlines}
+    leader = max(in_headlines, key=lambda i: round(scores[i], DECIMALS), default=-1)
     if leader not in measured or len(measured) < MIN_AGENTS:
         return None
     errors = [error_of(one, error_model.noise(tasks), error_model.facets) for one in measured.values()]

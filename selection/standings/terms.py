@@ -1,7 +1,7 @@
 """What words of a board mean, and how its figures are set, rounded for display. Nothing heavy is imported."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import median
 from typing import Any, TypeVar, get_args
 
@@ -204,7 +204,7 @@ def in_order(board: Standings, target: str = "") -> list[Line]:
     )
 
 
-def heads(board: Standings, line: Line) -> bool:
+def in_headlines(board: Standings, line: Line) -> bool:
     """Whether an agent can be checked as far as headlines need, and is not recalled."""
     return at_least(line.trust, board.headline_from) and not is_recalled(line)
 
@@ -214,7 +214,7 @@ def is_recalled(line: Line) -> bool:
     return "recalled" in line.marks
 
 
-def heading(board: Standings) -> str:
+def headline_agents(board: Standings) -> str:
     """Name the agents that headlines are made from, where others are ranked too."""
     named = HEADING.get(board.headline_from, "agents")
     return f"{named} that are not recalled" if any(map(is_recalled, board.agents)) else named
@@ -288,33 +288,38 @@ def is_reckoned(line: Line) -> bool:
 def costs(board: Standings) -> dict[str, float]:
     """Return the costs that are believed, by agent."""
     return believed(
-        {
-            line.agent: (line.cost_usd, line.cost_basis, line.trust)
-            for line in board.agents
-            if line.cost_usd is not None
-        }
+        {line.agent: line.cost_usd for line in board.agents if line.cost_usd is not None},
+        in_part=_in_part(board),
+        verified={line.agent for line in board.agents if line.trust == "verified"},
     )
 
 
-def believed(costs: Mapping[Key, tuple[float, str, str]]) -> dict[Key, float]:
+def believed(
+    costs: Mapping[Key, float], *, in_part: Collection[Key], verified: Collection[Key]
+) -> dict[Key, float]:
     """Return those of the costs of a run of all tasks that are plausible beside those of whole runs.
 
-    costs: cost in US dollars, its basis, and the trust of the agent.
+    costs: US dollars.
+    in_part, verified: agents whose cost is stated of a part of their trials; agents that are verified.
     """
-    whole = [one for one in costs.values() if one[1] != IN_PART] or list(costs.values())
-    verified = [one for one in whole if one[2] == "verified"]
-    usual = verified if len(verified) >= N_VERIFIED else whole
-    least = median([cost for cost, _, _ in usual] or [0.0]) / IMPLAUSIBLE
+    whole = [key for key in costs if key not in in_part] or list(costs)
+    of_verified = [key for key in whole if key in verified]
+    usual = of_verified if len(of_verified) >= N_VERIFIED else whole
+    least = median([costs[key] for key in usual] or [0.0]) / IMPLAUSIBLE
     return {
         key: cost
-        for key, (cost, _, trust) in costs.items()
-        if cost > 0 and cost >= (least if trust == "verified" else max(least, MIN_COST))
+        for key, cost in costs.items()
+        if cost > 0 and cost >= (least if key in verified else max(least, MIN_COST))
     }
+
+
+def _in_part(board: Standings) -> set[str]:
+    return {line.agent for line in board.agents if line.cost_basis == IN_PART}
 
 
 def whole_costs(board: Standings) -> dict[str, float]:
     """Return the believed costs that agents are compared by: not those stated of some of the trials alone."""
-    in_part = {line.agent for line in board.agents if line.cost_basis == IN_PART}
+    in_part = _in_part(board)
     return {agent: cost for agent, cost in costs(board).items() if agent not in in_part}
 
 

@@ -10,6 +10,7 @@ from analytics.record import Record
 from selection.rules import Rules
 from selection.staged.study import AssignmentRule, WalkResult, others, replayed
 from selection.staged.text import is_below_mostly
+from selection.standings.choice import rule_of
 from selection.standings.placing import place_on_all, scores_of
 from selection.validation import as_json, validate
 
@@ -33,11 +34,7 @@ def validation_of(
     validation = validate(
         record.table.restrict(agents=record.complete),
         base_seed=rules.seed,
-        lo=rules.lo,
-        hi=rules.hi,
-        history_window=rules.history_window,
-        hysteresis=rules.hysteresis,
-        widening=rules.widening,
+        band_rule=rule_of(rules),
         policy_strategy=rules.strategy,
         estimator=rules.estimator,
         scores=scores_of(place_on_all(record))[record.complete],

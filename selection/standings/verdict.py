@@ -125,16 +125,20 @@ def better(validation: Plain | None, protocol: str, strategy: str) -> Better | N
     return max(candidates, key=lambda one: one.difference, default=None)
 
 
-def falls_back(validation: Plain | None, strategy: str) -> tuple[float, float, float] | None:
-    """Return pairs_correct_full, pairs_correct and the error of their difference where the first falls short.
+def shortfall_text(validation: Plain | None, strategy: str) -> str:
+    """Say that pairs_correct_full falls short of pairs_correct, and by how much; empty where it does not.
 
     It does where it is smaller by more than two standard errors with each agent left out.
     """
     own = strategies_of(validation, "loao").get(strategy, {})
     difference, se = own.get("full_difference"), (own.get("se") or {}).get("full_difference")
     if difference is None or se is None or difference >= 0 or not is_clear(difference, se):
-        return None
-    return own["pairs_correct_full"], own["pairs_correct"], se
+        return ""
+    of_full, of_subset = (words.percent(own[name]) for name in ("pairs_correct_full", "pairs_correct"))
+    return (
+        f"the estimated full score puts {of_full}% of pairs in order, the mean on the subset "
+        f"{of_subset}% (leaving one agent out; standard error of the difference {words.percent(se)} points)"
+    )
 
 
 def is_clear(difference: float, se: float) -> bool:

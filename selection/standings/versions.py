@@ -2,7 +2,7 @@
 
 The theory is in ``selection/README.md``, “Where every agent stands”.
 
-Source: `analytics.trials`; STATISTICS §7.6.
+Source: `analytics.trials`.
 """
 
 import math

@@ -34,8 +34,8 @@ from selection.standings.terms import clause as clause
 from selection.standings.terms import cost_text as cost_text
 from selection.standings.terms import costs as costs
 from selection.standings.terms import first_names as first_names
-from selection.standings.terms import heading as heading
-from selection.standings.terms import heads as heads
+from selection.standings.terms import headline_agents as headline_agents
+from selection.standings.terms import in_headlines as in_headlines
 from selection.standings.terms import in_order as in_order
 from selection.standings.terms import money as money
 from selection.standings.terms import more_versions as more_versions
@@ -73,7 +73,7 @@ def headline_parts(board: Standings, target: str = "") -> tuple[str, str]:
 def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, str]:
     if not ranked:
         return "No agent is ranked yet.", ""
-    named = [line for line in ranked if heads(board, line)]
+    named = [line for line in ranked if in_headlines(board, line)]
     if not named:
         why = Counter(_why_not_named(board, line) for line in ranked)
         no = " ".join(
@@ -114,12 +114,12 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, s
 
 def _counted(board: Standings, named: Sequence[Line], ranked: Sequence[Line]) -> str:
     """Return 59 agents; 57 verified agents where others are ranked too."""
-    return f"{len(named):,} {'agents' if len(named) == len(ranked) else heading(board)}"
+    return f"{len(named):,} {'agents' if len(named) == len(ranked) else headline_agents(board)}"
 
 
 def _above(board: Standings, target: str, ranked: Sequence[Line]) -> str:
     """Say how many agents stand above those that headlines are made from; empty where none does."""
-    rank = min(line.at[target].rank or 0 for line in ranked if heads(board, line))
+    rank = min(line.at[target].rank or 0 for line in ranked if in_headlines(board, line))
     above = [line for line in ranked if (line.at[target].rank or 0) < rank]
     why = Counter(_why_not_named(board, line) for line in above)
     return "".join(
@@ -134,7 +134,7 @@ def _why_not_named(board: Standings, line: Line) -> str:
 
 
 def _one_of(board: Standings) -> str:
-    return heading(board).replace("agents", "agent").replace("are not", "is not")
+    return headline_agents(board).replace("agents", "agent").replace("are not", "is not")
 
 
 def withdrawn_text(names: Sequence[str]) -> str:
@@ -145,7 +145,7 @@ def withdrawn_text(names: Sequence[str]) -> str:
 def could_be_first(board: Standings) -> str:
     """Return 11 of 32 could be first: the headline where there is room for no more."""
     ranked = [line for line in board.agents if line.at[board.target].rank is not None]
-    named = [line for line in ranked if heads(board, line)]
+    named = [line for line in ranked if in_headlines(board, line)]
     if not named:
         return f"no {_one_of(board) if ranked else 'agent'} is ranked yet"
     if len(named) == 1:
@@ -261,7 +261,7 @@ def first_text(board: Standings, target: str = "") -> str:
     target = target or board.target
     target_line = board.targets[target]
     ranked = [line for line in in_order(board, target) if line.at[target].rank is not None]
-    heading = [line for line in ranked if heads(board, line)]
+    heading = [line for line in ranked if in_headlines(board, line)]
     names = [line.agent for line in heading if line.agent in target_line.may_be_first]
     if not names or len(names) == len(heading):
         return ""

@@ -255,7 +255,7 @@ def _by_model(agents: CompleteAgents, subsets: Subsets, records: HeldOutRecords)
         seen = np.full((rows.size, agents.outcomes.shape[1]), np.nan)
         seen[:, tasks] = agents.outcomes[np.ix_(rows, tasks)]
         means = agents.means_after(taught.model, fold.training, rows)
-        scores, se, _, _ = estimates(taught.model, seen, means)
+        scores, se, _ = estimates(taught.model, seen, means)
         scales = [taught.scale_for(agents.scaffolds[i], tasks)[0] for i in rows]
         half = np.array([scale.quantile * scale.c for scale in scales]) * se
         apart = np.abs(agents.scores[rows] - scores)

@@ -16,7 +16,7 @@ from analytics.drift.rank_correlation import N_DRAWS, nulls
 from analytics.frames import pandas_there
 from analytics.outcome_table import OutcomeTable
 from analytics.programs import one_blas_thread
-from selection.bands import HI, LO, Band, mid_range, table_band
+from selection.bands import Band, mid_range, table_band
 from selection.errors import SelectionError
 from selection.folds import (
     N_SEEDS,
@@ -39,11 +39,10 @@ from selection.strategies import STRATEGIES
 from selection.validation.figures import clear_pairs
 from selection.validation.paired import prequential
 from selection.validation.study import (
-    Measured,
     NestedStudy,
     Null,
+    StrategyResult,
     ValidationFigures,
-    Whole,
     is_enough,
     measure,
     unavailable,
@@ -117,12 +116,7 @@ def validate(
     strategies: Sequence[str] | None = None,
     seeds: int = N_SEEDS,
     base_seed: int = 0,
-    lo: float = LO,
-    hi: float = HI,
-    history_window: int | None = None,
-    hysteresis: float = 0.0,
-    widening: bool = True,
-    weights: FloatArray | None = None,
+    band_rule: Rule | None = None,
     scores: FloatArray | None = None,
     policy_strategy: str = "mid_range",
     estimator: str = "",
@@ -140,7 +134,6 @@ def validate(
     strategies: when not given, all but those that take more than `widths.MAX_OPERATIONS`; these are named as
         skipped. The policy's strategy always runs.
     seeds: splits of `random_80_20`, and draws of `random` in each fold.
-    weights: (n_agents,); 1/π_i of every agent of the table, in the pass rates alone.
     scores: (n_agents,); full scores y, gaps completed; the mean over the valid tasks where NaN or not given.
     policy_strategy: the one whose interval coverage is measured, and that others are compared with.
     estimator: the policy's; "" is `completion`.
@@ -153,12 +146,12 @@ def validate(
     names = tuple(STRATEGIES) if strategies is None else tuple(strategies)
     _check(protocols, names, policy_strategy, seeds, jobs)
     first = checked_name(estimator or ESTIMATORS[0])
-    others = [name for name in ESTIMATORS if name != first]
-    estimators = (first, *others) if other_estimators else (first,)
-    not_estimated = {} if other_estimators else {str(name): "not asked for" for name in others}
-    rule = Rule(lo, hi, history_window, hysteresis, widening)
-    band = table_band(table, weights, lo=lo, hi=hi, widening=widening, history_window=history_window)
-    agents = complete_agents(table, weights, scores)
+    others = tuple(name for name in ESTIMATORS if name != first)
+    rule = band_rule or Rule()
+    band = table_band(
+        table, lo=rule.lo, hi=rule.hi, widening=rule.widening, history_window=rule.history_window
+    )
+    agents = complete_agents(table, scores)
     plans = {name: plan(name, agents, n_seeds=seeds, base_seed=base_seed) for name in protocols}
     bands = {name: fold_bands(agents, folds, rule) for name, folds in plans.items()}
     reasons = {name: _why_not(agents, folds, bands[name], rule) for name, folds in plans.items()}
@@ -172,30 +165,23 @@ def validate(
         groups=jackknife_groups(agents),
         bands=bands,
         nulls={},
-        estimators=estimators,
-        not_estimated=not_estimated,
+        estimators=(first, *others) if other_estimators else (first,),
+        not_estimated={} if other_estimators else {str(name): "not asked for" for name in others},
         rule=rule,
         base_seed=base_seed,
         n_draws=seeds,
         with_errors=standard_errors,
         coverage_of=policy_strategy if coverage else "",
-        no_coverage=too_many(coverage_operations(policy_strategy, available.values(), estimators[0])),
+        no_coverage=too_many(coverage_operations(policy_strategy, available.values(), first)),
     )
     with one_blas_thread():
-        if available and n_null_draws:
-            study = replace(study, nulls=_nulls(study, run, n_null_draws))
-        if "completion" in estimators:  # once; the agents keep the fits for every strategy and draw
-            for rows in rows_used(
-                agents, [fold.training for of_protocol in available.values() for fold in of_protocol.folds]
-            ):
-                agents.model_of(rows)
         spread = spread or (processes(jobs) if jobs > 1 else None)
-        measured = _measured(study, _units(available, run), spread, progress)
+        measured = _measured(_prepared(study, available, run, n_null_draws), available, run, spread, progress)
         why_not = reasons.get(LEFT_OUT, "no agent was asked to be left out")
         around = bands_around(study, band, run, why_not) if other_bands else None
-    measured |= {(name, strategy): (skipped[strategy], {}) for name in available for strategy in skipped}
+    measured |= {(name, strategy): skipped[strategy] for name in available for strategy in skipped}
     measured = {
-        unit: with_differences(pooled, unit, measured, policy_strategy) for unit, pooled in measured.items()
+        unit: with_differences(result, unit, measured, policy_strategy) for unit, result in measured.items()
     }
     return Validation(
         n_agents=agents.n,
@@ -204,10 +190,23 @@ def validate(
         band=band,
         task_names=table.tasks,
         strategy=policy_strategy,
-        estimator=estimators[0],
+        estimator=first,
         protocols={name: _protocol(name, study, reasons[name], names, measured) for name in protocols},
         bands=around,
     )
+
+
+def _prepared(
+    study: NestedStudy, available: Mapping[str, FoldBands], strategies: Sequence[str], n_null_draws: int
+) -> NestedStudy:
+    """Compute once what all units share: the nulls, and the fits, which the agents keep."""
+    if available and n_null_draws:
+        study = replace(study, nulls=_nulls(study, strategies, n_null_draws))
+    if "completion" in study.estimators:
+        training = [fold.training for bands in available.values() for fold in bands.folds]
+        for rows in rows_used(study.agents, training):
+            study.agents.model_of(rows)
+    return study
 
 
 def jackknife_groups(agents: CompleteAgents) -> IndexArray:
@@ -228,9 +227,8 @@ def _why_not(agents: CompleteAgents, folds: Plan, bands: FoldBands, rule: Rule) 
     if folds.reason or is_enough(n_used, len(bands.folds)):
         return folds.reason
     first = next(f for f, tasks in enumerate(bands.tasks) if not tasks.size)
-    rows = bands.counted[first]
-    outcomes, weights = agents.outcomes[rows], agents.weights[rows]
-    why = mid_range(outcomes, weights, lo=rule.lo, hi=rule.hi, widening=rule.widening).reason
+    outcomes = agents.outcomes[bands.counted[first]]
+    why = mid_range(outcomes, lo=rule.lo, hi=rule.hi, widening=rule.widening).reason
     n_without = len(bands.folds) - n_used
     return (
         f"{n_without} of {len(bands.folds)} folds {'has' if n_without == 1 else 'have'} no subset; at most a "
@@ -239,13 +237,17 @@ def _why_not(agents: CompleteAgents, folds: Plan, bands: FoldBands, rule: Rule) 
 
 
 def _protocol(
-    protocol: str, study: NestedStudy, reason: str, strategies: Sequence[str], measured: Mapping[Unit, Whole]
+    protocol: str,
+    study: NestedStudy,
+    reason: str,
+    strategies: Sequence[str],
+    measured: Mapping[Unit, StrategyResult],
 ) -> Protocol:
     bands = study.bands[protocol]
     sizes = [tasks.size for tasks in bands.tasks if tasks.size]
     by_strategy = {name: measured[protocol, name] for name in strategies if not reason}
-    scaffolds = sorted({scaffold for _, by_scaffold in by_strategy.values() for scaffold in by_scaffold})
-    shares = {name: replicates.shares for name, ((_, replicates), _) in by_strategy.items()}
+    scaffolds = sorted({scaffold for result in by_strategy.values() for scaffold in result.by_scaffold})
+    shares = {name: result.replicates.shares for name, result in by_strategy.items()}
     known = {name: table for name in STRATEGIES if (table := shares.get(name)) is not None}
     return Protocol(
         available=not reason,
@@ -253,9 +255,13 @@ def _protocol(
         n_folds=len(bands.folds),
         n_skipped=len(bands.folds) - len(sizes),
         k_mean=float(np.mean(sizes)) if sizes else None,
-        strategies={name: figures for name, ((figures, _), _) in by_strategy.items()},
+        strategies={name: result.figures for name, result in by_strategy.items()},
         per_scaffold={
-            scaffold: {name: by[scaffold][0] for name, (_, by) in by_strategy.items() if scaffold in by}
+            scaffold: {
+                name: result.by_scaffold[scaffold].figures
+                for name, result in by_strategy.items()
+                if scaffold in result.by_scaffold
+            }
             for scaffold in scaffolds
         },
         prequential=prequential(known, study.agents.dates, study.groups),
@@ -264,7 +270,7 @@ def _protocol(
 
 def _skipped(
     names: Sequence[str], bands: Mapping[str, FoldBands], n_draws: int, policy_strategy: str
-) -> dict[str, Measured]:
+) -> dict[str, StrategyResult]:
     reasons = {name: too_many(operations(name, bands.values(), n_draws)) for name in names}
     return {
         name: unavailable(f"skipped: {reason}; it runs when asked for by name (--strategy {name})")
@@ -337,33 +343,31 @@ def processes(n_jobs: int) -> Spread:
     return spread
 
 
-def _units(bands: Mapping[str, FoldBands], strategies: Sequence[str]) -> list[Unit]:
-    """Strategies under protocols, the costliest first, so that no worker is left with a long one."""
+def _measured(
+    study: NestedStudy,
+    available: Mapping[str, FoldBands],
+    strategies: Sequence[str],
+    spread: Spread | None,
+    progress: Callable[[int, int], None] | None,
+) -> dict[Unit, StrategyResult]:
+    """Measure strategies under protocols, the costliest first, so that no worker is left with a long one."""
 
     def cost(unit: Unit) -> tuple[int, int]:
         protocol, strategy = unit
         rank = COSTLIEST_FIRST.index(strategy) if strategy in COSTLIEST_FIRST else len(COSTLIEST_FIRST)
-        return rank, -len(bands[protocol].folds)
+        return rank, -len(available[protocol].folds)
 
-    return sorted(((protocol, strategy) for protocol in bands for strategy in strategies), key=cost)
-
-
-def _measured(
-    study: NestedStudy,
-    units: Sequence[Unit],
-    spread: Spread | None,
-    progress: Callable[[int, int], None] | None,
-) -> dict[Unit, Whole]:
+    units = sorted(((protocol, strategy) for protocol in available for strategy in strategies), key=cost)
     n_all, n_done = sum(len(study.bands[protocol].folds) for protocol, _ in units), 0
     tell = progress or (lambda done, total: None)
     tell(0, n_all)
-    measured = dict[Unit, Whole]()
+    measured = dict[Unit, StrategyResult]()
     if spread is None:  # the folds within a unit are told
 
         def within(n_folds: int) -> None:
             tell(n_done + n_folds, n_all)
 
-        answers: Iterator[Whole] = (measure(study, *unit, within) for unit in units)
+        answers: Iterator[StrategyResult] = (measure(study, *unit, within) for unit in units)
     else:
         needed = ((replace(study, bands={unit[0]: study.bands[unit[0]]}), *unit) for unit in units)
         answers = spread(_alone, needed)
@@ -374,7 +378,7 @@ def _measured(
     return measured
 
 
-def _alone(study: NestedStudy, protocol: str, strategy: str) -> Whole:
+def _alone(study: NestedStudy, protocol: str, strategy: str) -> StrategyResult:
     """Measure one unit on a worker, whose sums are those of one BLAS thread too."""
     with one_blas_thread():
         return measure(study, protocol, strategy)

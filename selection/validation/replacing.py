@@ -87,7 +87,7 @@ def expected(
             reason = (
                 f"{len(used)} of {n_folds} folds have a subset by every rule; at most a fifth may lack one"
             )
-        measured = dict[str, Replicates]()
+        replicates = dict[str, Replicates]()
         for way, tasks in ways.items():
             plain = figures[way][protocol] = {
                 "reason": reason,
@@ -102,10 +102,11 @@ def expected(
                     tasks=tuple(tasks[f] for f in used),
                 )
                 with_way = replace(study, bands={protocol: of_way}, nulls={"mid_range": known[way]})
-                (mine, measured[way]), _ = measure(with_way, protocol, "mid_range")
+                result = measure(with_way, protocol, "mid_range")
+                mine, replicates[way] = result.figures, result.replicates
                 value, se = None, None
                 if way != IN_USE:
-                    value, se, _ = difference(measured[way], measured[IN_USE])
+                    value, se, _ = difference(replicates[way], replicates[IN_USE])
                 plain |= {name: getattr(mine, name) for name in FIGURES}
                 plain["se"] = {name: mine.se[name] for name in FIGURES if name in mine.se}
                 plain["difference"] = {"value": value, "se": se}

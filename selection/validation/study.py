@@ -107,17 +107,22 @@ class Null(NamedTuple):
         return self.rho if name == "skill" else self.pairs
 
 
-Measured = tuple[ValidationFigures, Replicates]  # and what they are compared by with those of another
-Whole = tuple[Measured, dict[str, Measured]]  # and by scaffold
+@dataclass(frozen=True, eq=False)
+class StrategyResult:
+    """A strategy under one protocol: its figures, what they are compared by, and the same by scaffold."""
+
+    figures: ValidationFigures
+    replicates: Replicates = field(default_factory=Replicates)
+    by_scaffold: "Mapping[str, StrategyResult]" = field(default_factory=dict)
 
 
-def unavailable(reason: str, null: Null | None = None) -> Measured:
+def unavailable(reason: str, null: Null | None = None) -> StrategyResult:
     """Make what a strategy shows that has no figures, and why."""
     null = null or Null()
     empty = ValidationFigures(
         rho_null=null.rho, pairs_null=null.pairs, notes={"all": reason}, available=False, reason=reason
     )
-    return empty, Replicates()
+    return StrategyResult(empty)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +180,7 @@ class _Pooled:
 
 def measure(
     study: NestedStudy, protocol: str, strategy: str, within: Callable[[int], None] | None = None
-) -> Whole:
+) -> StrategyResult:
     """Figures of one strategy under one protocol, and by scaffold where the protocol tells them.
 
     within: called with the number of folds done so far.
@@ -189,40 +194,48 @@ def measure(
         n_folds = len(subsets.folds) + subsets.n_refused
         few = f"no subset in {subsets.n_refused} of {n_folds} folds: {subsets.refusal}"
         if not is_enough(len(subsets.folds), n_folds):
-            return unavailable(few, study.null(strategy)), {}
+            return unavailable(few, study.null(strategy))
         draws.append(_pools(study, protocol, strategy, subsets))
     averaged, apart = _pool_names(protocol, subsets.folds)
     notes = {"folds": few} if subsets.n_refused else {}
-    total, replicates = _concluded(
-        study, strategy, protocol, [[draw[name] for name in averaged] for draw in draws]
+    whole = _concluded(study, strategy, protocol, [[draw[name] for name in averaged] for draw in draws])
+    return replace(
+        whole,
+        figures=replace(whole.figures, notes={**notes, **whole.figures.notes}),
+        by_scaffold={
+            name: _concluded(study, strategy, protocol, [[draw[name]] for draw in draws]) for name in apart
+        },
     )
-    return (replace(total, notes={**notes, **total.notes}), replicates), {
-        name: _concluded(study, strategy, protocol, [[draw[name]] for draw in draws]) for name in apart
-    }
 
 
 def with_differences(
-    measured: Whole, unit: tuple[str, str], others: Mapping[tuple[str, str], Whole], policy_strategy: str
-) -> Whole:
+    measured: StrategyResult,
+    unit: tuple[str, str],
+    others: Mapping[tuple[str, str], StrategyResult],
+    policy_strategy: str,
+) -> StrategyResult:
     """Add how far a strategy lies above random tasks and above the strategy in use, under one protocol."""
     protocol, strategy = unit
-    (total, by_scaffold), names = measured, {"random": "random", "policy": policy_strategy}
-    for what, other in names.items():
-        of_other, by_other = others.get((protocol, other), (None, {}))
-        total = _less(total, of_other, what, strategy == other)
-        by_scaffold = {
-            name: _less(mine, by_other.get(name), what, strategy == other)
-            for name, mine in by_scaffold.items()
-        }
-    return total, by_scaffold
+    for what, name in (("random", "random"), ("policy", policy_strategy)):
+        other, is_same = others.get((protocol, name)), strategy == name
+        by_other = other.by_scaffold if other else {}
+        measured = replace(
+            _less(measured, other, what, is_same),
+            by_scaffold={
+                scaffold: _less(mine, by_other.get(scaffold), what, is_same)
+                for scaffold, mine in measured.by_scaffold.items()
+            },
+        )
+    return measured
 
 
-def _less(mine: Measured, other: Measured | None, what: str, is_same: bool) -> Measured:
-    (figures, replicates), name = mine, f"{what}_difference"
+def _less(mine: StrategyResult, other: StrategyResult | None, what: str, is_same: bool) -> StrategyResult:
+    figures, name = mine.figures, f"{what}_difference"
     if not figures.available:
         return mine
-    nothing = None, None, None
-    value, se, scatter = nothing if is_same or other is None else difference(replicates, other[1])
+    value, se, scatter = None, None, None
+    if other and not is_same:
+        value, se, scatter = difference(mine.replicates, other.replicates)
     notes = dict(figures.notes)
     if value is None:
         random = what == "random"
@@ -236,7 +249,7 @@ def _less(mine: Measured, other: Measured | None, what: str, is_same: bool) -> M
     errors = dict(figures.se) | ({name: se} if figures.se else {})
     spread = dict(figures.spread) | ({name: scatter} if scatter is not None else {})
     changed: dict[str, Any] = {name: value, "se": errors, "spread": spread, "notes": notes}
-    return replace(figures, **changed), replicates
+    return replace(mine, figures=replace(figures, **changed))
 
 
 def is_enough(n_used: int, n_folds: int) -> bool:
@@ -300,7 +313,9 @@ def _pools(study: NestedStudy, protocol: str, strategy: str, subsets: Subsets) -
     return pools
 
 
-def _concluded(study: NestedStudy, strategy: str, protocol: str, draws: list[list[_Pooled]]) -> Measured:
+def _concluded(
+    study: NestedStudy, strategy: str, protocol: str, draws: list[list[_Pooled]]
+) -> StrategyResult:
     """Average over pools and draws; `draws` holds the pools of every draw."""
     is_seeds, has_drift = protocol == "random_80_20", protocol == "temporal"
     values = np.array([[pool.values for pool in pools] for pools in draws])
@@ -339,12 +354,13 @@ def _concluded(study: NestedStudy, strategy: str, protocol: str, draws: list[lis
     drift = dict.fromkeys(DERIVED, DRIFT) if has_drift else {}
     notes = _missing(study, strategy, result, known | drift)
     shares = [pools[0].shares for pools in draws if pools[0].shares is not None]
-    return replace(result, notes=notes), Replicates(
+    replicates = Replicates(
         estimate=float(means[PAIRS_FULL]),
         without=None if without is None or not _enough(draws[0]) else without[:, PAIRS_FULL],
         runs=runs[:, PAIRS_FULL] if is_seeds else None,
         shares=mean_known(np.array(shares)) if shares else None,
     )
+    return StrategyResult(replace(result, notes=notes), replicates)
 
 
 def _mean_known(values: FloatArray, known: Mask, axis: int) -> FloatArray:

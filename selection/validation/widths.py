@@ -124,9 +124,8 @@ def _width(study: NestedStudy, lo: float, hi: float, in_use: bool) -> dict[str, 
     width: dict[str, Any] = {"lo": lo, "hi": hi, "in_use": in_use, "size": size, "n": 0, "rho": None}
     width |= {"pairs_correct_full": None, "se": {}, "reason": ""}
     if not size:
-        rows = whole.counted[0]
-        outcomes, weights = agents.outcomes[rows], agents.weights[rows]
-        why = mid_range(outcomes, weights, lo=lo, hi=hi, widening=False).reason.partition(";")[0]
+        outcomes = agents.outcomes[whole.counted[0]]
+        why = mid_range(outcomes, lo=lo, hi=hi, widening=False).reason.partition(";")[0]
         return width | {"reason": why}
     if not is_enough(n_used, n_folds):
         thin = f"{n_folds - n_used} of {n_folds} folds have no subset; at most a fifth may lack one"
@@ -140,7 +139,7 @@ def _width(study: NestedStudy, lo: float, hi: float, in_use: bool) -> dict[str, 
         rule=rule,
         coverage_of="",
     )
-    (figures, _), _ = measure(alone, LEFT_OUT, "mid_range")
+    figures = measure(alone, LEFT_OUT, "mid_range").figures
     names = ("n", "rho", "pairs_correct_full", "reason")
     errors = {"se": {name: figures.se.get(name) for name in WITH_ERRORS}}
     return width | {name: getattr(figures, name) for name in names} | errors

@@ -7,6 +7,8 @@ import pytest
 from analytics.cli import MOVED, main
 from analytics.research.__main__ import main as research
 
+RESEARCH = (*MOVED, "adaptive", "next")
+
 
 @pytest.fixture
 def exit_code(request):
@@ -15,7 +17,7 @@ def exit_code(request):
     def run(*arguments):
         words = [*getattr(request.module, "COMMAND", ()), *map(str, arguments)]
         try:
-            return (research if words[0] in MOVED else main)(words)
+            return (research if words[0] in RESEARCH else main)(words)
         except SystemExit as ended:
             return ended.code
 

@@ -211,8 +211,9 @@ def test_validation_is_asked_with_the_rules_of_the_policy(bench, monkeypatch):
     )
     with pytest.raises(services.CannotCompute, match="no need"):
         validate(benchmark=bench, as_of=AS_OF)
-    assert (asked["lo"], asked["hi"], asked["policy_strategy"]) == (0.2, 0.8, "spread")
-    assert (asked["base_seed"], asked["hysteresis"]) == (5, 0.05)
+    rule = asked["band_rule"]
+    assert (rule.lo, rule.hi, rule.hysteresis) == (0.2, 0.8, 0.05)
+    assert (asked["base_seed"], asked["policy_strategy"]) == (5, "spread")
     assert validations.ValidationStudy.objects.count() == 0
 
 

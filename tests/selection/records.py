@@ -135,7 +135,7 @@ def unnamed(outcomes, scores):
     outcomes, scores = ridge.checked_agents(outcomes, scores, ridge.ALPHA)
     n = scores.size
     names, unknown = tuple(str(i) for i in range(n)), ("",) * n
-    return CompleteAgents(names, outcomes, scores, (None,) * n, unknown, unknown, np.ones(n))
+    return CompleteAgents(names, outcomes, scores, (None,) * n, unknown, unknown)
 
 
 def interval(calibrator, outcomes, scaffold=None):

@@ -127,7 +127,7 @@ def test_a_task_without_a_valid_cell_is_never_selected_and_is_named():
     outcomes = board([5, 5, 5])
     outcomes[:, 1] = NAN
     band = mid_range(outcomes)
-    assert (band.tasks.tolist(), band.unrated.tolist()) == ([0, 2], [1])
+    assert (band.tasks.tolist(), np.isnan(band.pass_rates).tolist()) == ([0, 2], [False, True, False])
     assert math.isnan(band.pass_rates[1])
     assert math.isnan(band.p_in_band[1])
     assert band.reason.endswith("; 1 task without a valid outcome cannot be chosen")
@@ -232,7 +232,7 @@ def test_the_subset_is_the_band_in_exact_fractions(outcomes):
     assert band.suited == (10 * len(tasks) >= len(rates))
     assert band.tasks.tolist() == (tasks if band.suited else [])
     assert (Fraction(str(band.lo)), Fraction(str(band.hi))) == (lo, hi)
-    assert band.unrated.tolist() == [j for j, p in enumerate(rates) if p is None]
+    assert np.isnan(band.pass_rates).tolist() == [p is None for p in rates]
 
 
 @REPEATABLE
@@ -273,7 +273,7 @@ def test_posterior_and_flags_agree_with_scipy_stats(outcomes):
     from scipy import stats
 
     band = mid_range(outcomes)
-    rated = np.setdiff1d(np.arange(band.n_tasks), band.unrated)
+    rated = np.flatnonzero(~np.isnan(band.pass_rates))
     n = np.count_nonzero(~np.isnan(outcomes[:, rated]), axis=0)
     passed = np.nansum(outcomes[:, rated], axis=0)
     posterior = stats.beta(passed + 0.5, n - passed + 0.5)
@@ -372,7 +372,7 @@ def test_refusals_are_of_the_core():
 
 def test_the_arrays_of_a_band_refuse_to_be_written_to():
     band = mid_range(board([5, 5]))
-    for array in (band.tasks, band.pass_rates, band.p_in_band, band.flagged, band.unrated):
+    for array in (band.tasks, band.pass_rates, band.p_in_band, band.flagged):
         assert not array.flags.writeable
 
 

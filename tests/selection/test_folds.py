@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from analytics.outcome_table import OutcomeTable
 from selection import rasch
 from selection.bands import mid_range, pass_rates
-from selection.errors import SelectionError
 from selection.folds import (
     PROTOCOLS,
     CompleteAgents,
@@ -23,14 +22,13 @@ from selection.folds import (
     nested_plan,
     plan,
 )
-from tests.refusals import refused
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 NAN = math.nan
 DAY = date(2025, 1, 1)
 
 
-def agents_of(x, *, dates=None, scaffolds=None, models=None, weights=None):
+def agents_of(x, *, dates=None, scaffolds=None, models=None):
     x = np.asarray(x, dtype=float)
     n = len(x)
     return CompleteAgents(
@@ -40,7 +38,6 @@ def agents_of(x, *, dates=None, scaffolds=None, models=None, weights=None):
         dates=tuple(dates or [None] * n),
         scaffolds=tuple(scaffolds or [""] * n),
         models=tuple(models or [""] * n),
-        weights=np.ones(n) if weights is None else np.asarray(weights),
     )
 
 
@@ -167,10 +164,9 @@ def test_edges_three_and_seven_tenths_are_in():
     st.integers(0, 2**32 - 1),
     st.integers(6, 24),
     st.sampled_from(list(PROTOCOLS)),
-    st.booleans(),
     st.sampled_from([0.0, 0.04]),
 )
-def test_taken_out_of_the_sums_and_direct_give_the_same_subset(seed, n, protocol, weighted, share_missing):
+def test_taken_out_of_the_sums_and_direct_give_the_same_subset(seed, n, protocol, share_missing):
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 2, (n, 30)) * (rng.random((n, 30)) < rng.uniform(0.3, 1, 30)) * 1.0
     x[rng.random(x.shape) < share_missing] = NAN
@@ -179,12 +175,11 @@ def test_taken_out_of_the_sums_and_direct_give_the_same_subset(seed, n, protocol
         dates=[DAY + timedelta(days=int(d)) for d in rng.integers(0, n, n)],
         scaffolds=[f"s{g}" for g in rng.integers(0, 2, n)],
         models=[f"m{g}" for g in rng.integers(0, 4, n)],
-        weights=rng.choice([1.0, 3.5], n) if weighted else None,
     )
     found = plan(protocol, agents, n_seeds=5)
     bands = fold_bands(agents, found, Rule())
     for fold, rates, tasks in zip(found.folds, bands.rates, bands.tasks, strict=True):
-        direct = mid_range(x[fold.training], agents.weights[fold.training])
+        direct = mid_range(x[fold.training])
         assert rates == pytest.approx(direct.pass_rates, abs=1e-12, nan_ok=True)
         assert tasks.tolist() == direct.tasks.tolist()
 
@@ -192,9 +187,9 @@ def test_taken_out_of_the_sums_and_direct_give_the_same_subset(seed, n, protocol
 def test_a_task_only_the_held_out_agent_ran_has_no_rate():
     x = np.full((8, 4), 0.5)
     x[1:, 2] = NAN
-    rates = fold_pass_rates(x, np.full(8, 1 / 3), [np.arange(1, 8), np.arange(8)])
+    rates = fold_pass_rates(x, [np.arange(1, 8), np.arange(8)])
     assert np.isnan(rates).tolist() == [[False, False, True, False], [False] * 4]
-    assert rates[1] == pytest.approx(pass_rates(x, np.full(8, 1 / 3)))
+    assert rates[1] == pytest.approx(pass_rates(x))
 
 
 def test_a_window_counts_the_latest_training_agents():
@@ -219,7 +214,7 @@ def test_a_fold_without_a_subset_leaves_the_path_as_it_was():
     assert sizes[-1] == 10
 
 
-def test_complete_agents_keep_their_weights_and_names():
+def test_complete_agents_keep_their_names():
     x = np.ones((4, 40))
     x[1, :3] = NAN
     table = OutcomeTable(
@@ -231,12 +226,9 @@ def test_complete_agents_keep_their_weights_and_names():
         scaffolds=("",) * 4,
         models=("",) * 4,
     )
-    agents = complete_agents(table, np.array([1.0, 2.0, 3.0, 4.0]))
+    agents = complete_agents(table)
     assert agents.names == ("a", "c", "d")
-    assert agents.weights.tolist() == [1.0, 3.0, 4.0]
-    assert agents.take(np.array([1, 2])).weights.tolist() == [3.0, 4.0]
-    with refused(SelectionError, "shape", match=r"weights \(2,\) for 4 agents"):
-        complete_agents(table, np.ones(2))
+    assert agents.take(np.array([1, 2])).names == ("c", "d")
 
 
 def test_no_folds_no_bands():

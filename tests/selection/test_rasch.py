@@ -54,11 +54,12 @@ def unshifted(fitted):
     return fitted.abilities + shift, fitted.difficulties + shift
 
 
-def test_outcomes_of_a_half_tell_nothing_apart():
+def test_outcomes_of_a_half_tell_nothing_apart(monkeypatch):
+    monkeypatch.setattr(rasch, "MAX_ITERATIONS", 1)  # where it begins is where it ends
     fitted = fit(np.full((3, 4), 0.5))
     assert fitted.abilities.tolist() == [0.0] * 3
     assert fitted.difficulties.tolist() == [0.0] * 4
-    assert (fitted.n_iterations, fitted.largest_derivative) == (0, 0.0)
+    assert fitted.largest_derivative == 0.0
 
 
 def test_two_agents_and_two_tasks():
@@ -122,12 +123,12 @@ def test_at_the_end_no_derivative_is_above_the_limit_and_the_difficulties_add_up
 
 
 @pytest.mark.parametrize(("n", "m"), [(57, 500), (300, 40), (400, 800)])
-def test_large_boards_end_below_the_limit_too(n, m):
+def test_large_boards_end_below_the_limit_too(n, m, monkeypatch):
+    monkeypatch.setattr(rasch, "MAX_ITERATIONS", 30)  # in so few steps
     outcomes = passed(4, n, m)
     fitted = fit(outcomes)
     assert fitted.largest_derivative < 1e-11
     assert abs(derivatives(outcomes, *unshifted(fitted))).max() < 3e-11
-    assert fitted.n_iterations < 30
 
 
 def test_separated_outcomes_have_finite_abilities():

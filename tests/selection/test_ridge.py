@@ -258,7 +258,7 @@ def test_every_way_of_predicting_folds_equals_refits(n, m, n_gaps):
     outcomes[rng.integers(0, n, n_gaps), rng.integers(0, m, n_gaps)] = NAN
     names = tuple(f"a{i:02d}" for i in range(n))
     labels = tuple(f"s{i % 2}" for i in range(n))
-    agents = CompleteAgents(names, outcomes, scores, (None,) * n, labels, labels, np.ones(n))
+    agents = CompleteAgents(names, outcomes, scores, (None,) * n, labels, labels)
     folds = [
         f
         for p in ("loao", "within_scaffold", "random_80_20", "loso")

@@ -21,7 +21,7 @@ from selection.staged import walks
 from selection.staged.histories import walked
 from selection.staged.model import ModelEstimate, before_each, completed, estimate, fit
 from selection.staged.replay import Figure, StagedReplay, best, clear, replay, right, verdict
-from selection.staged.study import AssignmentRule, replayed
+from selection.staged.study import AssignmentRule, WalkResult, replayed
 from selection.staged.teaching import FullRun, first_size, scale_of, taught
 from selection.staged.walks import Fit, Stage, Staging, decide, next_batch, step
 from tests.refusals import refused
@@ -47,7 +47,7 @@ def complete(outcomes, *, dated=True):
     names = tuple(f"a{i:03d}" for i in range(n))
     day = date(2025, 1, 1)
     dates = tuple(day + timedelta(days=i) for i in range(n)) if dated else (None,) * n
-    return CompleteAgents(names, outcomes, np.nanmean(outcomes, axis=1), dates, names, names, np.ones(n))
+    return CompleteAgents(names, outcomes, np.nanmean(outcomes, axis=1), dates, names, names)
 
 
 def likelihood(outcomes, abilities, difficulties):
@@ -162,8 +162,9 @@ def test_an_estimate_and_its_error_by_hand():
     found = fit(outcomes)
     row = np.where(np.arange(20) < 8, outcomes[0], np.nan)
     one = estimate(found, row, 0.3)
-    passing = 1 / (1 + np.exp(-(one.ability - found.difficulties)))
-    slope = sum(row[j] - passing[j] for j in range(8)) - (one.ability - 0.3) / found.spread
+    ability = found.difficulties[0] + np.log(one.passing[0] / (1 - one.passing[0]))
+    passing = 1 / (1 + np.exp(-(ability - found.difficulties)))
+    slope = sum(row[j] - passing[j] for j in range(8)) - (ability - 0.3) / found.spread
     assert abs(slope) < 1e-9
     w = passing * (1 - passing)
     v_ability = 1 / (w[:8].sum() + 1 / found.spread)
@@ -248,7 +249,7 @@ def decided(score, se, *, podium=3, precise=0.01, n_left=5):
     found = teaching(n=5, m=10, staging=Staging(podium=podium, precise=precise))
     found.__dict__["bars"] = np.array([0.9, 0.8, 0.7, 0.6, 0.5])
     found.__dict__["scale"] = walks.Scale(1.0, 20)
-    return decide(found.fit, ModelEstimate(score, se, 0.0, np.zeros(10)), n_left)
+    return decide(found.fit, ModelEstimate(score, se, np.zeros(10)), n_left)
 
 
 @pytest.mark.parametrize(
@@ -572,8 +573,8 @@ def test_full_runs_that_the_rule_chose_are_not_replayed(share):
     drawn = [k for k, walk in enumerate(walks_) if walk.published and walk.is_drawn]
     chosen = [k for k in range(5, 40) if walks_[k].published is None]
     assert len(chosen) >= 10
-    asked = {agents.names[k]: ((0.5, 0.1), None, 1.0) for k in chosen}
-    asked |= {agents.names[k]: ((0.5, 0.1), (0.5, 0.1), share) for k in drawn}
+    asked = {agents.names[k]: WalkResult((0.5, 0.1)) for k in chosen}
+    asked |= {agents.names[k]: WalkResult((0.5, 0.1), (0.5, 0.1), share) for k in drawn}
 
     def told(rows, of):
         record = record_of(

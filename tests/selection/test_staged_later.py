@@ -82,7 +82,9 @@ def test_a_board_of_agents_that_know_the_first_batch_alerts(teaching, knows, sta
         n_tasks=100,
     )
     walks = {name: {"tasks": list(tasks), "fit": fit.as_plain()} for name in names[N_TEACHING:]}
-    found = monitor(findings(record, Rules(), PriorDecisions(subsets=(version,), walks=walks)), tuning.NAME)
+    found = monitor(
+        findings(record, Rules(), PriorDecisions(subsets=(version,), fits_asked_by=walks)), tuning.NAME
+    )
     assert (found.state, found.evidence["n_audited"]) == (state, 12)
     alone = monitor(findings(record, Rules(), PriorDecisions(subsets=(version,))), tuning.NAME)
     assert (alone.state, alone.reason) == ("insufficient", "no audit task was run")

@@ -15,7 +15,7 @@ from analytics.differences.ranks import rank_sets
 from analytics.differences.rows import Facet, Row
 from analytics.record.alike import Repeats
 from selection.full_scores import FitCache
-from selection.prior import FittedOn, PriorDecisions, Variances
+from selection.prior import FittedOn, PriorDecisions
 from selection.rules import Rules
 from selection.schema.board import Standings
 from selection.standings import answer
@@ -301,12 +301,11 @@ def test_the_incumbent_shift_is_asked_for_once(monkeypatch, changed):
 def test_a_variance_study_widens_and_names_what_was_measured():
     outcomes = board(6, 40)
     facets = (Facet("run", 0.001, 0.0), Facet("prompt"), Facet("judge", 0.002, 0.001))
-    given = PriorDecisions(variances=Variances(facets, ("one more thing",)))
+    given = PriorDecisions(facets=facets)
     plain, wider = answer(record_of(outcomes)), answer(record_of(outcomes), None, given)
     added = at(wider, "a02").se ** 2 - at(plain, "a02").se ** 2
     assert added == pytest.approx(0.001 + 0.002 + 0.001)
     assert [one for one in wider.not_measured if "judge" in one or "run to run" in one] == []
-    assert wider.not_measured[-1] == "one more thing"
     assert any("judge" in one for one in plain.not_measured)
 
 

@@ -79,7 +79,7 @@ def errors_of(record, target):
     """Every ranked agent as it enters the ranks, with its error, by name."""
     found = basis_of(record, Rules(), PriorDecisions())
     tasks, placed = (found.subset, found.on_subset) if target == "subset" else (found.tasks, found.on_all)
-    bench = ErrorModel(record, PriorDecisions().variances.facets, 0)
+    bench = ErrorModel(record, PriorDecisions().facets, 0)
     rows = bench.rows(range(len(placed)), tasks, placed)
     both = zip(rows, placed, strict=True)
     agents = [bench.agent(i, row, one, None) for i, (row, one) in enumerate(both)]

@@ -11,7 +11,7 @@ import pytest
 
 from analytics.differences.rows import Facet
 from analytics.record import Counting
-from selection.prior import PriorDecisions, Variances
+from selection.prior import PriorDecisions
 from selection.rules import Rules
 from selection.schema.board import AtTarget, Conditions, CoverageLine, Line, Standings, TargetLine
 from selection.standings import answer, printed, table, terms, words
@@ -352,9 +352,7 @@ def test_one_task_is_one_task(target, told):
 
 def test_what_was_measured_is_said_beside_what_was_not():
     facets = (Facet("judge", main=0.01, with_agent=0.02),)
-    given = PriorDecisions(
-        variances=Variances(facets, ("how much agents depend on the wording of the prompt",))
-    )
+    given = PriorDecisions(facets=facets)
     found = answer(record_of(board()), None, given)
     told = "The judge was measured: the intervals of measured scores take that into account."
     assert words.measured_text(found) == told

@@ -16,7 +16,7 @@ from scipy import stats
 from analytics.outcome_table import OutcomeTable
 from selection import validation_text
 from selection.errors import SelectionError
-from selection.folds import PROTOCOLS, complete_agents, fold_bands, generator, plan
+from selection.folds import PROTOCOLS, Rule, complete_agents, fold_bands, generator, plan
 from selection.validation import as_json, validate
 from selection.validation.nested import processes
 from tests.refusals import refused
@@ -192,7 +192,7 @@ def agrees(board, name, protocol, strategies):
         assert found.k_mean == pytest.approx(np.mean(sizes))
         n_records = sum(map(len, by_pool.values()))
         if n_records < 10 or len(sizes) < 3:
-            # R² of fewer is not published (STATISTICS §4), and says so.
+            # R² of fewer is not published (README, “Nested validation”), and says so.
             assert mine.notes["r2"].endswith(f"there are {n_records} in {len(sizes)}")
             figures["r2"] = None
         for figure in FIGURES:
@@ -252,7 +252,7 @@ PUBLISHED = [
 
 @pytest.mark.parametrize(("name", "protocol", "strategy", "expected"), PUBLISHED)
 def test_figures_worked_out_elsewhere(board, name, protocol, strategy, expected):
-    # Recomputed by independent scripts on these matrices (STATISTICS §4, its checks).
+    # Recomputed by independent scripts on these matrices (README, “Nested validation”).
     found = validate(board(name)[0], protocols=[protocol], strategies=[strategy], **QUICK)
     figures = found.protocols[protocol].strategies[strategy]
     assert {name: getattr(figures, name) for name in expected} == pytest.approx(expected, abs=1e-3)
@@ -290,7 +290,6 @@ def changed_row(table, i, rng):
 @pytest.mark.parametrize("strategy", [*DETERMINISTIC, "random", "stratified"])
 def test_a_held_out_row_never_reaches_its_fold(protocol, strategy):
     from selection import ridge
-    from selection.folds import Rule
     from selection.held_out import choose, hold_out
 
     table = table_of(
@@ -384,7 +383,6 @@ def test_new_names_only_relabel_a_table_without_ties(seed):
 @REPEATABLE
 @given(st.integers(0, 2**32 - 1), st.integers(0, 11))
 def test_a_duplicated_agent_changes_no_other_fold_unless_a_rate_crosses_an_edge(seed, copied):
-    from selection.folds import Rule
 
     x = rasch_outcomes(seed, 12, 20)
     single, double = (
@@ -607,7 +605,6 @@ def test_operations_counted_by_hand():
 
 
 def test_random_is_the_mean_of_its_draws():
-    from selection.folds import Rule
     from selection.held_out import choose
 
     x = rasch_outcomes(5, 15, 30)
@@ -662,7 +659,11 @@ def test_hysteresis_carries_the_subset_through_time():
     x = (rng.random((n, m)) < np.clip(np.linspace(0.2, 0.6, n)[:, None] + rng.normal(0, 0.2, m), 0, 1)) * 1.0
     table = table_of(x, dates=days(n))
     found = validate(
-        table, protocols=["loao", "temporal"], strategies=["mid_range"], hysteresis=0.05, **QUICK
+        table,
+        protocols=["loao", "temporal"],
+        strategies=["mid_range"],
+        band_rule=Rule(hysteresis=0.05),
+        **QUICK,
     ).protocols
     plain = validate(table, protocols=["loao", "temporal"], strategies=["mid_range"], **QUICK).protocols
     assert found["loao"] == plain["loao"]
@@ -892,7 +893,6 @@ def test_over_a_tenth_of_the_subset_missing_is_left_out_and_counted():
 
 
 def test_a_history_window_chooses_by_the_latest_and_calibrates_on_all():
-    from selection.folds import Rule
     from selection.held_out import choose, hold_out
 
     x = rasch_outcomes(3, 25, 40)
@@ -918,7 +918,6 @@ def test_a_history_window_chooses_by_the_latest_and_calibrates_on_all():
         ({"strategies": ["best"]}, "name_unknown", "no strategy is called 'best'"),
         ({"policy_strategy": "best"}, "name_unknown", "no strategy is called 'best'"),
         ({"seeds": 0}, "seeds_range", "0 seeds"),
-        ({"weights": np.ones(3)}, "shape", r"weights \(3,\) for 12 agents"),
     ],
 )
 def test_what_is_not_known_is_refused_by_name(options, refusal, message):
@@ -983,7 +982,7 @@ def test_a_band_of_another_width_has_the_figures_of_a_validation_by_it(board, na
             continue
         alone = in_use
         if not one["in_use"]:
-            of_it = {"lo": one["lo"], "hi": one["hi"], "widening": False, "protocols": ["loao"]}
+            of_it = {"band_rule": Rule(one["lo"], one["hi"], widening=False), "protocols": ["loao"]}
             alone = validate(table, strategies=["mid_range"], **QUICK, **of_it)
             assert alone.band.size == one["size"]
             alone = alone.protocols["loao"].strategies["mid_range"]

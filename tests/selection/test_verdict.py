@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from analytics.differences.rows import Facet
-from selection.prior import PriorDecisions, Variances
+from selection.prior import PriorDecisions
 from selection.rules import Rules
 from selection.schema.board import Standings, Verdict
 from selection.standings import answer, terms, words
@@ -483,7 +483,7 @@ def test_what_was_measured_of_facets_is_in_the_error_of_a_run():
 
 
 def test_a_board_recommends_trials_by_the_facets_it_was_given():
-    measured = PriorDecisions(variances=Variances((Facet("run"), Facet("prompt", 0.01, 0.0), Facet("judge"))))
+    measured = PriorDecisions(facets=(Facet("run"), Facet("prompt", 0.01, 0.0), Facet("judge")))
     record = record_of(board(16, 60))
     with_prompts, without = answer(record, prior=measured).trials, answer(record).trials
     assert with_prompts.options[0].se == pytest.approx(math.sqrt(without.options[0].se ** 2 + 0.01))

@@ -7,27 +7,18 @@ Source: *Toward Meta-Harness Optimization*, §28.13. Wainer et al., *Computerize
 2000. Looks and scales are this project's own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
-from analytics.drift.e_value import upper_share
-from analytics.record import Record
-from selection.bands import HI, LO
 from selection.errors import SelectionError
-from selection.folds import CompleteAgents, generator, membership
-from selection.held_out import agreement
+from selection.folds import CompleteAgents
 from selection.intervals import MIN_FOR_QUANTILE, split_conformal
 from selection.rasch import MAX_ITERATIONS, RaschUnfinished
-from selection.standings.choice import training
-from selection.strategies import STRATEGIES, Training
-from selection.validation.figures import jackknife, mean_known, shares
-from selection.validation.nested import jackknife_groups
 
 MAX_GRADED = 0.05
 LOOKS = (1 / 8, 1 / 6, 1 / 4, 1 / 3, 1 / 2)
@@ -50,7 +41,25 @@ class NewcomerPrior:
     variance: float
 
 
-Look = tuple[int, float, float]  # k, ŷ from k tasks, and the model's own standard error
+class InterimEstimate(NamedTuple):
+    """A look: ŷ from k tasks, and the model's own standard error."""
+
+    k: int
+    score: float
+    se: float
+
+
+class BatchWalk(NamedTuple):
+    """Looks; tasks of each batch delivered in full, the most informative first (equal ones in task order).
+
+    waiting: tasks of the batch under way that are not delivered, ascending.
+    """
+
+    looks: list[InterimEstimate]
+    batches: list[IndexArray]
+    waiting: IndexArray
+
+
 Calibration = tuple[float, FloatArray]  # q and c_t, (n_looks,)
 
 
@@ -146,7 +155,7 @@ def ability(start: NewcomerPrior, outcomes: FloatArray, known: Mask) -> float:
     raise RaschUnfinished(f"a derivative of {slope:.1e} is left after {MAX_ITERATIONS} steps")
 
 
-def completed(start: NewcomerPrior, outcomes: FloatArray, is_assigned: Mask) -> Look:
+def completed(start: NewcomerPrior, outcomes: FloatArray, is_assigned: Mask) -> InterimEstimate:
     """k, ŷ and se from the valid outcomes among the tasks asked for.
 
     outcomes: (m,); NaN where missing or invalid.
@@ -158,33 +167,29 @@ def completed(start: NewcomerPrior, outcomes: FloatArray, is_assigned: Mask) -> 
     information = float(spread[known].sum()) + 1.0 / start.variance
     rest, m = float(spread[~known].sum()), outcomes.size
     score = (float(outcomes[known].sum()) + float(passing[~known].sum())) / m
-    return int(is_assigned.sum()), score, float(np.sqrt(rest + rest**2 / information)) / m
+    return InterimEstimate(int(is_assigned.sum()), score, float(np.sqrt(rest + rest**2 / information)) / m)
 
 
-def walk(
-    start: NewcomerPrior, outcomes: FloatArray, delivered: Mask | None = None
-) -> tuple[list[Look], list[IndexArray], IndexArray]:
+def walk(start: NewcomerPrior, outcomes: FloatArray, delivered: Mask | None = None) -> BatchWalk:
     """Follow an agent batch by batch, until one is not delivered or the last look is reached.
 
     outcomes: (m,); mean outcomes; NaN where missing or invalid. Those outside the batches are not looked at.
     delivered: (m,); tasks that the agent ran, invalid ones too; all where not given: a replay.
-    Returns: looks; tasks of each batch delivered in full, the most informative first (equal ones in task
-        order); tasks of the batch under way that are not delivered, ascending.
     """
     m, ends = outcomes.size, looks_of(outcomes.size)
-    is_assigned, looks, batches = np.zeros(m, dtype=np.bool_), list[Look](), list[IndexArray]()
+    is_assigned, looks, batches = np.zeros(m, dtype=np.bool_), list[InterimEstimate](), list[IndexArray]()
     while is_assigned.sum() < ends[-1]:
         level = ability(start, outcomes, is_assigned & ~np.isnan(outcomes))
         passing = expit(level - start.difficulties)
         informative, left = np.round(passing * (1.0 - passing), DECIMALS), np.flatnonzero(~is_assigned)
         batch = left[np.argsort(-informative[left], kind="stable")[: batch_size(m)]]
         if delivered is not None and not delivered[batch].all():
-            return looks, batches, np.sort(batch[~delivered[batch]])
+            return BatchWalk(looks, batches, np.sort(batch[~delivered[batch]]))
         is_assigned[batch] = True
         batches.append(batch)
         if int(is_assigned.sum()) in ends:
             looks.append(completed(start, outcomes, is_assigned))
-    return looks, batches, np.empty(0, dtype=np.intp)
+    return BatchWalk(looks, batches, np.empty(0, dtype=np.intp))
 
 
 def calibrated(agents: CompleteAgents, rows: IndexArray) -> Calibration:
@@ -192,8 +197,10 @@ def calibrated(agents: CompleteAgents, rows: IndexArray) -> Calibration:
 
     rows: positions of the past agents, ascending, at least 19.
     """
-    replays = [walk(prepared(agents, rows[rows != i]), agents.outcomes[i])[0] for i in rows.tolist()]
-    _, scores, ses = np.moveaxis(np.array(replays), 2, 0)
+    walks = [walk(prepared(agents, rows[rows != i]), agents.outcomes[i]).looks for i in rows.tolist()]
+    scores, ses = (
+        np.array([[getattr(one, of) for one in looks] for looks in walks]) for of in ("score", "se")
+    )
     return calibration_of(np.abs(agents.scores[rows][:, None] - scores) / ses)
 
 
@@ -204,10 +211,10 @@ def calibration_of(z: FloatArray) -> Calibration:
     return split_conformal(largest), scale
 
 
-def half_widths(calibration: Calibration, looks: Sequence[Look]) -> FloatArray:
+def half_widths(calibration: Calibration, looks: Sequence[InterimEstimate]) -> FloatArray:
     """q·c_t·se_t of the looks that were reached, shape (n_looks_reached,)."""
     quantile, scale = calibration
-    return np.asarray(quantile * scale[: len(looks)] * np.array([se for _, _, se in looks]), np.float64)
+    return np.asarray(quantile * scale[: len(looks)] * np.array([one.se for one in looks]), np.float64)
 
 
 def next_tasks(agents: CompleteAgents, outcomes: FloatArray, delivered: Mask, stop: Stop) -> dict[str, Any]:
@@ -228,8 +235,9 @@ def next_tasks(agents: CompleteAgents, outcomes: FloatArray, delivered: Mask, st
     start, calibration = prepared(agents, rows), calibrated(agents, rows)
     looks, _, waiting = walk(start, outcomes, delivered)
     halves = half_widths(calibration, looks).tolist()
-    for t, ((k, estimate, _), half) in enumerate(zip(looks, halves, strict=True)):
-        score, lo, hi = (min(max(end, 0.0), 1.0) for end in (estimate, estimate - half, estimate + half))
+    for t, (look, half) in enumerate(zip(looks, halves, strict=True)):
+        k, y = look.k, look.score
+        score, lo, hi = (min(max(end, 0.0), 1.0) for end in (y, y - half, y + half))
         first, last = ranks(agents.scores, lo, hi)
         why = enough(stop, k, half, last - first + 1, outcomes.size)
         if why or t == len(looks) - 1:
@@ -267,151 +275,3 @@ def enough(stop: Stop, k: int, half: float, n_ranks: int, m: int) -> str:
 def reach(half: float) -> str:
     """Say how far an interval of that half-width, score, reaches."""
     return f"the interval reaches {100 * half:.1f} points to each side"
-
-
-N_SEEDS = 100
-TWO_SIDED = 0.975
-COMPARED = ("adaptive", "mid_range", "spread", "random")
-
-Progress = Callable[[int, int], None]
-
-
-# Of one agent: |y − ŷ| and the calibrated half-width at each look
-Way = tuple[FloatArray, FloatArray]
-
-
-def replay(
-    record: Record,
-    half_widths: Sequence[float],
-    *,
-    seeds: int,
-    base_seed: int,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Replay adaptive assignment on the complete agents of a record.
-
-    seeds: random subsets.
-    Returns: ``n_agents``, ``n_tasks``, ``batch``, ``k`` (tasks of the comparison), ``looks``; ``replayed`` by
-        protocol and half-width, with the share of tasks run and the 95% limits of the share covered;
-        ``unavailable``: why there is no replay in time, else empty; ``chosen``, as `compared` gives it.
-    Raises SelectionError: not_adaptive: under 20 complete agents (19 past ones when one is left out), on
-        graded outcomes, on one task, or a half-width that is none.
-    """
-    for half_width in half_widths:
-        Stop(half_width)
-    agents = training(record)
-    m = agents.outcomes.shape[1]
-    check(max(agents.n - 1, 0), m, record.graded_share)
-    everyone, loao = np.arange(agents.n), list[Way]()
-    for i in everyone.tolist():
-        loao += _ways(agents, everyone[everyone != i], [i])
-        if progress is not None:
-            progress(i + 1, agents.n)
-    in_time, unavailable = _in_time(agents)
-    ways = {"loao": loao} | ({} if unavailable else {"temporal": in_time})
-    k = nearest_batch(m, 1 / 4)
-    return {
-        "n_agents": agents.n,
-        "n_tasks": m,
-        "batch": batch_size(m),
-        "k": k,
-        "looks": list(looks_of(m)),
-        "replayed": [_replayed(name, h, ends, m) for name, ends in ways.items() for h in half_widths],
-        "unavailable": unavailable,
-        "chosen": compared(agents, k, seeds=seeds, base_seed=base_seed),
-    }
-
-
-def compared(agents: CompleteAgents, k: int, *, seeds: int, base_seed: int) -> list[dict[str, Any]]:
-    """Compare k tasks chosen adaptively with as many chosen otherwise, leaving one agent out.
-
-    ``difference``, ``se``: of adaptive choice over this one, and its jackknife error; None for its own.
-    """
-    everyone = np.arange(agents.n)
-    estimates = np.array(
-        [_estimates(agents, i, everyone[everyone != i], k, (seeds, base_seed)) for i in everyone.tolist()]
-    )
-    groups = jackknife_groups(agents)
-    folds = np.column_stack([np.ones(agents.n), groups[:, None] != np.arange(groups.max() + 1)])
-    y, by_choice = np.round(agents.scores, DECIMALS), list[FloatArray]()
-    for column in np.round(estimates.T, DECIMALS):
-        table = agreement(y, everyone, np.ones((agents.n, agents.n), dtype=np.bool_), column, y)
-        by_choice.append(mean_known(shares(table, everyone, table >= 0, folds)))
-    figures = np.vstack([by_choice[:3], np.array(by_choice[3:]).mean(axis=0)])
-    whole, without = figures[:, 0], (figures[0] - figures)[:, 1:]
-    errors = jackknife(without.T)
-    return [
-        {
-            "strategy": name,
-            "pairs_correct_full": float(whole[s]),
-            "difference": float(whole[0] - whole[s]) if s else None,
-            "se": float(errors[s]) if s else None,
-        }
-        for s, name in enumerate(COMPARED)
-    ]
-
-
-def _in_time(agents: CompleteAgents) -> tuple[list[Way], str]:
-    """Replay the agents of each date after those of earlier dates; or say why not."""
-    n_undated = sum(day is None for day in agents.dates)
-    if n_undated:
-        return [], f"{n_undated} of {agents.n} complete agents have no date"
-    days, ways = [day or date.min for day in agents.dates], list[Way]()
-    for day in sorted(set(days)):
-        past = np.array([i for i, other in enumerate(days) if other < day], dtype=np.intp)
-        if past.size >= MIN_FOR_QUANTILE:
-            ways += _ways(agents, past, [i for i, other in enumerate(days) if other == day])
-    return ways, "" if ways else f"no agent has {MIN_FOR_QUANTILE} others of earlier dates"
-
-
-def _ways(agents: CompleteAgents, past: IndexArray, newcomers: Sequence[int]) -> list[Way]:
-    start, calibration = prepared(agents, past), calibrated(agents, past)
-    ways = []
-    for i in newcomers:
-        looks, _, _ = walk(start, agents.outcomes[i])
-        errors = np.abs(agents.scores[i] - np.array([score for _, score, _ in looks]))
-        ways.append((errors, half_widths(calibration, looks)))
-    return ways
-
-
-def _replayed(protocol: str, half_width: float, ways: Sequence[Way], m: int) -> dict[str, Any]:
-    looks, stops, n_covered, n_never = looks_of(m), list[int](), 0, 0
-    for errors, half_widths in ways:
-        halves = np.round(half_widths, DECIMALS)
-        enough = np.flatnonzero(halves <= half_width)
-        stop = int(enough[0]) if enough.size else len(looks) - 1
-        n_never += not enough.size
-        n_covered += bool(np.round(errors[stop], DECIMALS) <= halves[stop])
-        stops.append(looks[stop])
-    lower, upper = clopper_pearson(n_covered, len(ways))
-    return {
-        "protocol": protocol,
-        "half_width": half_width,
-        "n": len(ways),
-        "n_covered": n_covered,
-        "n_never": n_never,
-        "share_run": float(np.mean(stops)) / m,
-        "covered_lo": lower,
-        "covered_hi": upper,
-    }
-
-
-def clopper_pearson(n_covered: int, n: int) -> tuple[float, float]:
-    """95% limits of a share, each tail at most 2.5%."""
-    lower = 1.0 - upper_share(n - n_covered, n, level=TWO_SIDED) if n_covered else 0.0
-    return lower, upper_share(n_covered, n, level=TWO_SIDED) if n_covered < n else 1.0
-
-
-def _estimates(
-    agents: CompleteAgents, i: int, past: IndexArray, k: int, seeds: tuple[int, int]
-) -> list[float]:
-    start, outcomes = prepared(agents, past), agents.outcomes[i]
-    rates = np.nanmean(agents.outcomes[past], axis=0)
-    known = Training(agents.outcomes, agents.scores, past, rates)
-    from_middle = np.round(np.abs(rates - (LO + HI) / 2), DECIMALS)
-    middle = np.argsort(from_middle, kind="stable")[:k]
-    choices = [np.concatenate(walk(start, outcomes)[1])[:k], middle]
-    choices.append(STRATEGIES["spread"](known, k, None))
-    draws = (generator(seeds[1], "adaptive", agents.names[i], draw) for draw in range(seeds[0]))
-    choices += [STRATEGIES["random"](known, k, rng) for rng in draws]
-    return [completed(start, outcomes, row)[1] for row in membership(choices, outcomes.size)]

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from selection import adaptive
-from selection.adaptive import clopper_pearson
-from selection.cli import main
+from analytics.research.__main__ import main
+from analytics.research.adaptive import assignment as adaptive
+from analytics.research.adaptive.replay import clopper_pearson
 from selection.standings.choice import training
 from tests.selection.records import record_of
 
@@ -114,7 +114,9 @@ def test_quantile_and_scales_by_hand(n, rank):
     rms = math.sqrt(sum(i * i for i in range(1, n + 1)) / n)
     assert scale == pytest.approx([rms, 2 * rms])
     assert quantile == pytest.approx(rank / rms)
-    assert adaptive.half_widths(found, [(4, 0.5, 0.01)]) == pytest.approx([rank * 0.01])
+    assert adaptive.half_widths(found, [adaptive.InterimEstimate(4, 0.5, 0.01)]) == pytest.approx(
+        [rank * 0.01]
+    )
 
 
 def test_ranks_and_binomial_limits():
