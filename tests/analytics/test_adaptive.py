@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 
 from analytics.research.__main__ import main
 from analytics.research.adaptive import assignment as adaptive
-from analytics.research.adaptive.replay import clopper_pearson
+from analytics.research.adaptive import clopper_pearson
 from selection.standings.choice import training
 from tests.selection.records import record_of
 
