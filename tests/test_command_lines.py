@@ -320,6 +320,7 @@ NO_FILE, A_FOLDER = ("no.csv", "There is no file {}"), ("", "{} is a folder")
 REFUSED = [(["load", "--benchmark", "toy"], [NO_FILE]), (["tasks", "toy"], [NO_FILE, A_FOLDER])]
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize(("arguments", "refused"), REFUSED)
 def test_a_service_command_without_its_file(arguments, refused, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(command.postgres, "ensure", lambda: None)
