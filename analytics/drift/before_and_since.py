@@ -88,7 +88,9 @@ def run_noise(
     return Monitor(NOISE, state, p, look.level, reason, evidence, false_alerts_at_most=LEVEL)
 
 
-NOVELTY = declare("scaffold novelty", "ask one agent of each new scaffold for a full run")
+NOVELTY = declare(
+    "scaffold novelty", "ask one agent of each new scaffold for a full run", runs_help="unless staged"
+)
 NOVELTY_WARN = 0.5
 
 
@@ -125,7 +127,9 @@ def scaffold_novelty(
     return Monitor(NOVELTY, state, p, limit, reason, evidence)
 
 
-EROSION = declare("band erosion", "choose the subset anew from the latest complete agents")
+EROSION = declare(
+    "band erosion", "choose the subset anew from the latest complete agents", runs_help="unless staged"
+)
 EDGE_TOLERANCE = 1e-9
 EROSION_WARN_TIMES, ALERT_TIMES = 5.0, 2.0
 WARN_EXCESS, ALERT_EXCESS = 0.10, 0.20

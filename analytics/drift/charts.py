@@ -167,11 +167,13 @@ JUMP = declare(
     "capability jump",
     "look at the runs of the agents named; where they are sound, ask them for full runs and choose the "
     "subset anew",
+    runs_help="unless staged",
 )
 COST = declare(
     "cost per task",
     "look at the prices and budgets of the agents named",
     unseen="state costs with the outcomes, to have them watched",
+    runs_help="never",
 )
 RESIDUALS = declare(
     "calibration residuals",

@@ -34,11 +34,17 @@ MIN_AGENTS = 10
 NOTHING_TO_DO = "nothing to do"
 ADVICE: dict[str, tuple[str, str]] = {}
 """By name of a monitor, what to do where it warns or alerts, and where it has seen too little."""
+RunsHelp = Literal["always", "unless staged", "never"]
+RUNS_HELP: dict[str, RunsHelp] = {}
 
 
-def declare(name: str, raised: str, *, unseen: str = NOTHING_TO_DO) -> str:
-    """Say beside a monitor's statistic what to do about it; returns its name."""
-    ADVICE[name] = raised, unseen
+def declare(name: str, raised: str, *, unseen: str = NOTHING_TO_DO, runs_help: RunsHelp = "always") -> str:
+    """Say beside a monitor's statistic what to do about it; returns its name.
+
+    runs_help: whether full runs settle an alert, so that it asks for them. Under staged assignment contenders
+        are measured anyway: where tasks or agents moved, another subset settles it.
+    """
+    ADVICE[name], RUNS_HELP[name] = (raised, unseen), runs_help
     return name
 
 

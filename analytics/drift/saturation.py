@@ -13,7 +13,7 @@ from analytics.differences.estimates import wilson
 from analytics.drift.monitor import MIN_AGENTS, Monitor, State, declare, insufficient, same_length
 from analytics.text import counted
 
-NAME = declare("saturation", "add harder tasks, or close the benchmark")
+NAME = declare("saturation", "add harder tasks, or close the benchmark", runs_help="never")
 MORE_TRIALS = "repeat trials: run the best agents again on the subset"
 SATURATED, SOLVED, HALF = 0.90, 0.95, 0.5
 N_SURE = 50

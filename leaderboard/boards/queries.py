@@ -100,8 +100,9 @@ def head_of(board: Board) -> Standings:
 
 
 def plain_of(board: Board, entries: Iterable[Entry] | None = None) -> dict[str, Any]:
+    """A board as it was published: it lacks the fields that lines have been given since."""
     agents = [
-        {"agent": entry.name} | {field: entry.line[field] for field in LINE_FIELDS}
+        {"agent": entry.name} | {field: entry.line[field] for field in LINE_FIELDS if field in entry.line}
         for entry in (entries_of(board) if entries is None else entries)
     ]
     return board.content | {"agents": agents}

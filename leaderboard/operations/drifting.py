@@ -23,13 +23,11 @@ from leaderboard.operations.models import Alert, AlertLevel, JobRun, Lane, Rerun
 from leaderboard.operations.queries import locked_benchmark
 from leaderboard.operations.runs import OPEN
 from leaderboard.operations.services import NothingToRank, check_drift
-from leaderboard.studies.kinds import VERDICT, verdict_found, was_better_since, why_reselect
+from leaderboard.studies.kinds import VERDICT, asks_for_runs, verdict_found, was_better_since, why_reselect
 from leaderboard.studies.models import DriftCheck
 
 RAISED = ("warn", "alert")
 RESELECT = "reselect"
-UNTOLD_BY_RUNS = ("cost per task", "saturation", VERDICT)  # of these a full run tells nothing
-OF_THE_FIELD = ("capability jump", "band erosion", "scaffold novelty")  # tasks or agents moved, not estimates
 NOT_COME = (RerunStatus.OPEN, RerunStatus.EXPIRED)
 
 
@@ -148,15 +146,14 @@ def _now(benchmark: Benchmark, check: DriftCheck, monitors: Sequence[Monitor], *
 
 
 def _without_runs(benchmark: Benchmark, check: DriftCheck, monitors: Sequence[Monitor]) -> list[Alert]:
-    """Alerts for which nobody was asked yet; once a request has run out, an operator decides.
-
-    Under staged assignment contenders are measured, and drawn agents run everything: a field that moves asks
-    for another subset, and only doubt in the estimates for full runs.
-    """
+    """Alerts for which nobody was asked yet; once a request has run out, an operator decides."""
     is_staged = policy_in_force(benchmark).assignment == Assigning.STAGED
-    but = {*UNTOLD_BY_RUNS, *(OF_THE_FIELD if is_staged else ())}
     alerts = _now(benchmark, check, monitors, AlertLevel.ALERT)
-    return [alert for alert in alerts if alert.request is None and alert.monitor not in but]
+    return [
+        alert
+        for alert in alerts
+        if alert.request is None and asks_for_runs(alert.monitor, is_staged=is_staged)
+    ]
 
 
 def _ask(benchmark: Benchmark, alerts: list[Alert], as_of: datetime) -> str:

@@ -14,6 +14,7 @@ from django.conf import settings
 from analytics.differences.rows import Facet
 from analytics.drift import rank_fidelity
 from analytics.drift.before_and_since import EROSION
+from analytics.drift.monitor import RUNS_HELP
 from analytics.drift.saturation import NAME as SATURATION
 from analytics.errors import CoreError
 from analytics.tee.agent_projection import as_seen, project_agent, task_groups
@@ -90,6 +91,12 @@ def why_reselect(monitor: Mapping[str, Any]) -> str:
     if monitor["name"] == rank_fidelity.NAME and (rho is None or rho >= rank_fidelity.RHO_LIMIT):
         return ""
     return f"{monitor['name']}: {monitor['reason']}"
+
+
+def asks_for_runs(monitor: str, *, is_staged: bool) -> bool:
+    """Whether full runs settle what a monitor alerts of; of the verdict they do not."""
+    help = "never" if monitor == VERDICT else RUNS_HELP.get(monitor, "always")
+    return help == "always" or (help == "unless staged" and not is_staged)
 
 
 def verdict_found(benchmark: Benchmark) -> dict[str, Any]:

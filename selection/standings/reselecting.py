@@ -28,8 +28,7 @@ from selection.standings import answer, choice
 from selection.standings.answering import Basis, basis_of
 from selection.standings.savings import of_runs, plausible, saving
 from selection.validation.figures import clear_pairs
-from selection.validation.replacing import HYSTERESIS as WITH_HYSTERESIS
-from selection.validation.replacing import IN_USE, PLAIN, SubsetInUse, expected
+from selection.validation.replacing import IN_USE, PLAIN, WITH_HYSTERESIS, SubsetInUse, expected
 
 STAND = ("rank", "rank_lower", "rank_upper", "score")
 

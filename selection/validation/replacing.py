@@ -22,7 +22,7 @@ from selection.validation.nested import jackknife_groups
 from selection.validation.paired import Replicates, difference
 from selection.validation.study import NestedStudy, Null, is_enough, measure
 
-IN_USE, PLAIN, HYSTERESIS = "kept", "plain", "hysteresis"
+IN_USE, PLAIN, WITH_HYSTERESIS = "kept", "plain", "hysteresis"
 PROTOCOLS = ("loao", "temporal")
 FIGURES = (
     *("pairs_correct_full", "pairs_correct", "pairs_clear_full", "skill", "kappa"),
@@ -125,7 +125,7 @@ def _chosen(
     rule, incumbents = replaced.rule, np.flatnonzero(replaced.incumbents)
     if way == PLAIN:
         return by_rule
-    if protocol == "temporal" and way == HYSTERESIS:
+    if protocol == "temporal" and way == WITH_HYSTERESIS:
         return fold_bands(replaced.agents, Plan("temporal", bands.folds, ""), rule).tasks
     if protocol == "temporal":
         return [

@@ -1,13 +1,15 @@
 """What is told of new boards and of arrivals, and at which pace the clock publishes."""
 
+from dataclasses import make_dataclass
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import transaction
 from django.urls import reverse
 
+from leaderboard.boards import queries
 from leaderboard.boards.models import Board
-from leaderboard.boards.queries import as_dict, standings_of
+from leaderboard.boards.queries import as_dict, plain_of, standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations import services
 from leaderboard.operations.models import Event, EventKind
@@ -15,6 +17,7 @@ from leaderboard.operations.queries import AT_ONCE, may_publish_at
 from leaderboard.operations.services import measure_variance, recompute
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Submission
+from selection.schema.board import Line, Standings
 from tests.toys import AS_OF, board_of, csv_text, ladder, load_text, recomputed
 
 STEPS = {f"a{i}": "1" * (10 * i) + "0" * (40 - 10 * i) for i in range(4)}
@@ -197,3 +200,14 @@ def test_as_standings_words_it(second):
     payload = told(EventKind.BOARD_PUBLISHED)[-1].payload
     own = {"path", "since", "changes", "headline", "may_be_first", "n_may_be_first", "n_listed", "n_ranked"}
     assert payload.keys() - own <= as_dict(second).keys()
+
+
+def test_a_field_that_lines_are_given_later_has_its_default_on_older_boards(db, monkeypatch):
+    load_text(csv_text(STEPS))
+    board = recomputed("toy")
+    line = make_dataclass("LaterLine", [("n_retries", int, 7)], bases=(Line,), frozen=True)
+    later = make_dataclass("Later", [("agents", tuple[line, ...])], bases=(Standings,), frozen=True)
+    monkeypatch.setattr(queries, "LINE_FIELDS", [*queries.LINE_FIELDS, "n_retries"])
+    read = later.of_plain(plain_of(board))
+    assert [one.n_retries for one in read.agents] == [7] * 4
+    assert read.agents[0].at == standings_of(board).agents[0].at

@@ -16,7 +16,7 @@ from selection.standings.choice import choice, training
 from selection.standings.reselecting import proposals_of
 from selection.standings.validating import validation_of
 from selection.validation.figures import clear_pairs
-from selection.validation.replacing import HYSTERESIS, IN_USE, PLAIN, SubsetInUse, expected
+from selection.validation.replacing import IN_USE, PLAIN, WITH_HYSTERESIS, SubsetInUse, expected
 from tests.refusals import refused
 from tests.selection.records import by_name, record_of
 from tests.selection.reference import full_score
@@ -82,7 +82,7 @@ def replaced(x=None, **options):
     return SubsetInUse(**described | options)
 
 
-SUBSETS = {IN_USE: positions(S_FIRST), PLAIN: positions(S_PLAIN), HYSTERESIS: positions(S_HYSTERESIS)}
+SUBSETS = {IN_USE: positions(S_FIRST), PLAIN: positions(S_PLAIN), WITH_HYSTERESIS: positions(S_HYSTERESIS)}
 
 
 def in_band(rates):
