@@ -17,7 +17,7 @@ PACKAGES = ("analytics", "selection", "leaderboard")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DOCUMENTED = (ast.Module, ast.ClassDef, *FUNCTIONS)
 FEW_LINES = 40
-BUILT_IN = {"Exception", "RuntimeError", "ValueError", "TypeError", "LookupError", "OSError"}
+BUILT_IN = {"Exception", "APIException", "RuntimeError", "ValueError", "TypeError", "LookupError", "OSError"}
 
 
 def product() -> Iterator[Path]:

@@ -8,7 +8,7 @@ from django.contrib.admin import SimpleListFilter
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup, DisallowedModelAdminToField
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import BadRequest
-from django.db import DataError
+from django.db import DataError, ProgrammingError
 from django.db.models import BinaryField, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
@@ -20,6 +20,17 @@ from leaderboard.admin.actions import ActionView, action_url, model_key
 from leaderboard.catalog.queries import operated_benchmarks
 
 Benchmarks = QuerySet[Any]
+# What a lookup of an address may end in: of a field that is closed, with a value that it does not take, or of
+# an extension that the database lacks.
+UNANSWERABLE = (
+    DisallowedModelAdminLookup,
+    DisallowedModelAdminToField,
+    DataError,
+    ProgrammingError,
+    LookupError,
+    OverflowError,
+    ValueError,
+)
 
 
 class OfBenchmark(SimpleListFilter):
@@ -130,13 +141,13 @@ class ReadOnlyAdmin(ModelAdmin):
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
         name = lookup.partition("__")[0]
         bytes_of = {field.name for field in self.opts.concrete_fields if isinstance(field, BinaryField)}
-        return name not in bytes_of and super().lookup_allowed(lookup, value, request)
+        return name not in bytes_of | {"password"} and super().lookup_allowed(lookup, value, request)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """A query that no list can answer leads to the whole list, as Django does it for others."""
         try:
             return super().get_changelist_instance(request)
-        except (DisallowedModelAdminLookup, DisallowedModelAdminToField, DataError) as error:
+        except UNANSWERABLE as error:
             raise IncorrectLookupParameters from error
 
     def row_context(self, row: Any) -> dict[str, Any]:

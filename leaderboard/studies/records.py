@@ -36,10 +36,6 @@ ENDED = (STOPPED, DRAWN)  # one that was drawn has its estimate until it deliver
 MAX_STORED = 100  # agents in one statement: each has 50 bytes for every task
 
 
-class DataKeepsChanging(RuntimeError):
-    """A snapshot could not be read whole."""
-
-
 @dataclass(frozen=True)
 class Snapshot:
     """What one data version holds; agents and tasks stand in the order of the record."""
@@ -83,7 +79,7 @@ class Reader:
             if Benchmark.objects.get(pk=benchmark.pk).data_version == self.data_version:
                 break
         else:
-            raise DataKeepsChanging("Agents and tasks changed faster than they could be read; try again.")
+            raise RuntimeError("Agents and tasks changed faster than they could be read; try again.")
         self.cache = AgentRowCache(self.benchmark, recent)
 
     @property

@@ -127,7 +127,7 @@ class StagedReplay:
     coverage: Figure | None
     bias: Figure | None
     rmse: float | None
-    random_pairs: float
+    random_pairs: float | None
     random_best_five: float
     random_regret: float
     ceiling: float
@@ -248,7 +248,7 @@ def summary(
         coverage=coverage,
         bias=bias,
         rmse=float(np.sqrt(np.mean(errors**2))) if errors.size else None,
-        random_pairs=float(np.mean([_share(*one) for one in at_same_cost])),
+        random_pairs=float(np.mean([_share(*one) for one in at_same_cost])) if pairs else None,
         random_best_five=float(np.mean([best(*one, TOP) for one in at_same_cost])),
         random_regret=float(np.mean([_regret(*one) for one in at_same_cost])),
         ceiling=ceiling(agents.outcomes[list(orders[0])], seed),
@@ -358,7 +358,7 @@ def sentence(replay: StagedReplay) -> str:
     five = replay.best_five * TOP
     many = NUMBERS[round(five)] if abs(five - round(five)) < 1e-9 else f"{five:.1f}"
     pairs = ""
-    if replay.pairs is not None:
+    if replay.pairs is not None and replay.random_pairs is not None:
         pairs = (
             f", and ordered {replay.pairs.value:.1%} of pairs as full runs do (random tasks at the same "
             f"cost: {replay.random_pairs:.1%})"

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from dataclasses import asdict
 from dataclasses import replace as changed
 from datetime import date, timedelta
 
@@ -611,6 +612,12 @@ def test_two_full_runs_agree_as_often_as_in_a_simulation_by_loops():
         )
     error = np.std(told) / np.sqrt(400)
     assert abs(staged_replay.ceiling(found.outcomes, 0) - np.mean(told)) < 5 * error
+
+
+def test_where_all_agents_score_alike_no_pair_is_ordered_and_the_figures_are_json():
+    found = replay(complete(np.ones((10, 60))), n_seeds=2)
+    assert (found.pairs, found.random_pairs, found.saved) == (None, None, 0.0)
+    json.dumps(asdict(found), allow_nan=False)
 
 
 def test_a_real_history_from_the_command_line(real_data, capsys):
