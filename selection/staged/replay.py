@@ -275,7 +275,7 @@ def _mean_figure(samples: Sequence[FloatArray]) -> Figure | None:
     if not known:
         return None
     errors = [float(np.std(one, ddof=1) / np.sqrt(one.size)) for one in known if one.size > 1]
-    n = round(sum(one.size for one in known) / len(samples))
+    n = max(1, round(sum(one.size for one in known) / len(samples)))
     return Figure(
         float(np.mean([one.mean() for one in known])), float(np.mean(errors)) if errors else None, n
     )
