@@ -463,7 +463,7 @@ def test_each_agent_is_asked_every_task_at_most_once_and_contenders_run_all():
 
 def test_where_all_are_drawn_nothing_is_saved_and_the_board_is_the_truth():
     agents = complete(simulated(24, 40))
-    found = replay(agents, Staging(draw_share=1.0))
+    found = replay(agents, Staging(draw_share=1.0), n_seeds=2)
     assert (found.saved, found.regret, found.best_five, found.pairs.value) == (0.0, 0.0, 1.0, 1.0)
     assert found.n_published > 0
     assert found.coverage is not None
@@ -579,7 +579,7 @@ def test_full_runs_that_the_rule_chose_are_not_replayed(share):
         record = record_of(
             outcomes[rows], names=[agents.names[k] for k in rows], dates=[agents.dates[k] for k in rows]
         )
-        return replayed(record, AssignmentRule(Staging()), of)
+        return replayed(record, AssignmentRule(Staging()), of, n_seeds=1)
 
     others = sorted([*range(5), *drawn])
     everyone = sorted([*others, *chosen])
