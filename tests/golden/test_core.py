@@ -1,7 +1,6 @@
 """Boards, commands and printed text of the two packages below the service."""
 
 import json
-from importlib import import_module
 
 import pytest
 
@@ -13,6 +12,7 @@ from selection.standings import answer
 from selection.standings.printed import text
 from tests.golden.keeping import as_text, check, digest
 from tests.golden.worlds import AS_OF, DEMONSTRATION, mixed_text, prompts_text
+from tests.once import once
 
 REAL = ("hal_gaia", "hal_corebench_hard", "terminal_bench_core_011", "hal_taubench_airline")
 COMMANDS = {
@@ -55,19 +55,6 @@ def test_small_files(tmp_path, name, rows):
 def test_real_boards_by_digest(real_data, name):
     kept, said = board_of(real_data / f"{name}.csv.gz")
     check(f"digest-{name}", {"board": digest(kept), "printed": digest(said)})
-
-
-def once(monkeypatch, where):
-    """Let a function compute at its first call alone, and answer the same from then on."""
-    module, name = where.rsplit(".", 1)
-    original, answers = getattr(import_module(module), name), []
-
-    def call(*arguments, **options):
-        if not answers:
-            answers.append(original(*arguments, **options))
-        return answers[0]
-
-    monkeypatch.setattr(where, call)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -24,6 +24,7 @@ from selection.staged.replay import Figure, StagedReplay, best, clear, replay, r
 from selection.staged.study import AssignmentRule, replayed
 from selection.staged.teaching import FullRun, first_size, scale_of, taught
 from selection.staged.walks import Fit, Stage, Staging, decide, next_batch, step
+from tests.once import once
 from tests.refusals import refused
 from tests.selection.records import record_of
 from tests.selection.reference import joint_model
@@ -612,7 +613,8 @@ def test_two_full_runs_agree_as_often_as_in_a_simulation_by_loops():
     assert abs(staged_replay.ceiling(found.outcomes, 0) - np.mean(told)) < 5 * error
 
 
-def test_a_real_history_from_the_command_line(real_data, capsys):
+def test_a_real_history_from_the_command_line(real_data, capsys, monkeypatch):
+    once(monkeypatch, "selection.cli_assignment.replay")
     file = str(real_data / "hal_scicode.csv.gz")
     assert main(["replay", file, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
