@@ -128,6 +128,8 @@ def django_db_setup(django_test_environment, django_db_blocker, django_db_modify
         _use(name)
         yield
         connections.close_all()
+        if "DATABASE_URL" not in os.environ:
+            return  # they go with the server
         with connection.creation._nodb_cursor() as cursor:
             for one in (name,) if beside else (name, TEMPLATE):
                 cursor.execute(f'DROP DATABASE IF EXISTS "{one}" WITH (FORCE)')
