@@ -26,7 +26,7 @@ from leaderboard.submissions.queries import trusted_accounts
 from tests.kept import stored
 from tests.leaderboard.test_receipts import deliver, token
 from tests.refusals import refused
-from tests.toys import AS_OF, csv_text, graded, in_subset, lines_of, load_text, recomputed
+from tests.toys import AS_OF, board_of, csv_text, graded, in_subset, lines_of, load_text, recomputed
 
 N_TASKS = 60
 ATTACKER = "mallory@example.org"
@@ -40,8 +40,7 @@ def run(by, name, outcomes, *, tasks=None):
 
 
 def toy_board(n=16, *, seed=0):
-    load_text(csv_text(graded(n, N_TASKS, seed=seed)))
-    return recomputed()
+    return board_of(csv_text(graded(n, N_TASKS, seed=seed)))
 
 
 def anti_correlated(tasks_of_subset, n):
