@@ -120,15 +120,18 @@ def real_rows(real_data):
 def django_db_setup(django_test_environment, django_db_blocker, django_db_modify_db_settings):
     """A database of this worker's own: a copy of one that the first worker migrated."""
     with django_db_blocker.unblock():
-        name = connection.creation._get_test_db_name()
+        beside = os.environ.get("BANDSTAND_BESIDE", "")  # of a session inside of a test
+        name = connection.creation._get_test_db_name() + beside
         with alone("template"):
             _migrated_once()
             _made(name, template=TEMPLATE)
         _use(name)
         yield
         connections.close_all()
+        if "DATABASE_URL" not in os.environ:
+            return  # they go with the server
         with connection.creation._nodb_cursor() as cursor:
-            for one in (name, TEMPLATE):
+            for one in (name,) if beside else (name, TEMPLATE):
                 cursor.execute(f'DROP DATABASE IF EXISTS "{one}" WITH (FORCE)')
 
 

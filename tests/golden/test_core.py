@@ -12,6 +12,7 @@ from selection.standings import answer
 from selection.standings.printed import text
 from tests.golden.keeping import as_text, check, digest
 from tests.golden.worlds import AS_OF, DEMONSTRATION, mixed_text, prompts_text
+from tests.once import once
 
 REAL = ("hal_gaia", "hal_corebench_hard", "terminal_bench_core_011", "hal_taubench_airline")
 COMMANDS = {
@@ -21,6 +22,13 @@ COMMANDS = {
     "compare": ["--agents", "OpenHands CodeAct 2.1 (Claude 3.5 Sonnet 20241022)", "SWE-agent (GPT-4)"],
     "drift": [],
     "replay": ["--seeds", "1"],
+}
+COMPUTES = {  # what the text and the JSON of a command have in common
+    "standings": "selection.cli.answer",
+    "ranks": "selection.cli.answer",
+    "compare": "selection.cli.pairs",
+    "drift": "selection.cli.replay",
+    "replay": "selection.cli_replay.replay",
 }
 
 
@@ -50,7 +58,9 @@ def test_real_boards_by_digest(real_data, name):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands(command, capsys):
+def test_commands(command, capsys, monkeypatch):
+    if command in COMPUTES:
+        once(monkeypatch, COMPUTES[command])
     arguments = [command, str(DEMONSTRATION), *COMMANDS[command]]
     assert main(arguments) == 0
     said = capsys.readouterr().out

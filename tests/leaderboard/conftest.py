@@ -94,7 +94,16 @@ def replayed_twice(monkeypatch):
 
 
 @pytest.fixture
-def quick(monkeypatch):
+def unreplayed(monkeypatch):
+    """No replays, as where too few agents came; those of a proposal are looked at in `test_replays`."""
+    none = {"figures": None, "verdict": None, "reason": "for this test"}
+    monkeypatch.setattr(
+        "selection.staged.study.replayed", lambda _, rule, *__, **___: {"rule": rule.words} | none
+    )
+
+
+@pytest.fixture
+def quick(monkeypatch, replayed_twice):
     """Validation by one protocol and one strategy: what is stored, not what is computed, is looked at."""
     from selection.standings import validating
 

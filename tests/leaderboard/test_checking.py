@@ -37,7 +37,7 @@ from leaderboard.submissions.queries import (
 )
 from tests.leaderboard.world import deliver, stored, token
 from tests.refusals import refused
-from tests.toys import AS_OF, csv_text, graded, in_subset, lines_of, load_text
+from tests.toys import AS_OF, csv_text, first_board, graded, in_subset, lines_of, load_text
 
 DAY = timedelta(days=1)
 
@@ -92,7 +92,7 @@ class TestFindings:
         assert "from 1 to 2 trials" in found(receipt, "trials")[0][1]
 
     def test_a_run_of_the_subset_without_an_assignment_is_noted(self, ada, toy):
-        names = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        names = in_subset(first_board(toy))
         of_subset = [row for row in marks_of(WHOLE) if row["task"] in names]
         ((level, told),) = found(deliver(ada, of_subset), "audit")
         assert (level, told.startswith("it came without an assignment: no task from outside")) == (
@@ -107,7 +107,7 @@ class TestFindings:
     @pytest.mark.parametrize("n_trials", [1, 2, 3, 4])
     def test_more_trials_than_the_assignment_lets_count(self, ada, toy, n_trials):
         """They count where they come at once, and not once all tasks are there."""
-        recompute(benchmark=toy, as_of=AS_OF)
+        first_board(toy)
         asked = assigned(ada, toy)
         most = asked.n_trials_recommended
         names = names_of(asked)
@@ -150,7 +150,7 @@ class TestFindings:
 
     def test_more_trials_of_an_assignment_that_is_not_named(self, ada, toy):
         """They were asked for, the audit tasks among them, and count."""
-        subset = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        subset = in_subset(first_board(toy))
         asked = assigned(ada, toy)
         names = names_of(asked)
         assert (len(set(names) - set(subset)), asked.n_trials_recommended) == (2, 2)
@@ -169,7 +169,7 @@ class TestFindings:
 
     def test_the_rest_of_a_full_run_has_trials_of_its_own(self, ada, toy):
         """Those that it came with; what comes later counts no more, which the receipt says."""
-        subset = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        subset = in_subset(first_board(toy))
         names = names_of(assigned(ada, toy))
         asked = [row for row in marks_of(WHOLE) if row["task"] in names]
         rest = [row for row in marks_of(WHOLE) if row["task"] not in names]
@@ -222,7 +222,7 @@ class TestFindings:
 
     def test_an_assignment_asked_for_what_the_policy_of_its_day_did(self, ada, toy):
         """Not for what is recommended, nor for what a later policy asks for."""
-        recompute(benchmark=toy, as_of=AS_OF)
+        first_board(toy)
         Policy.objects.create(benchmark=toy, number=2, n_trials=1, created_at=AS_OF - DAY)
         asked = assigned(ada, toy)
         Policy.objects.create(benchmark=toy, number=3, n_trials=2, created_at=AS_OF + DAY)
@@ -269,7 +269,7 @@ class TestFindings:
         assert row.n_places.tolist() == now.n_places[place].tolist() == [2] * 10 + [1] * 10
 
     def test_what_an_expired_assignment_asked_for_still_lacks(self, ada, toy):
-        subset = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        subset = in_subset(first_board(toy))
         assigned(ada, toy)
         rows = [row for row in marks_of(WHOLE) if row["task"] in subset]
         deliver(ada, rows, "assigned")

@@ -25,7 +25,7 @@ from leaderboard.submissions.queries import held_for_review
 from tests.leaderboard import world
 from tests.leaderboard.desk import person
 from tests.leaderboard.world import stored, token
-from tests.toys import AS_OF, csv_text, flat_of, graded, lines_of, load_text, recomputed
+from tests.toys import AS_OF, board_of, csv_text, flat_of, graded, lines_of, load_text, recomputed
 
 DAY = timedelta(days=1)
 N = 60
@@ -34,8 +34,7 @@ N = 60
 @pytest.fixture
 def board(db):
     """Twenty verified agents on sixty tasks; the best passes 49."""
-    load_text(csv_text(graded(20, N, seed=3)))
-    recomputed()
+    board_of(csv_text(graded(20, N, seed=3)))
     return Benchmark.objects.get()
 
 
@@ -343,8 +342,7 @@ def posted(slug, outcomes, name="invented"):
 @pytest.fixture
 def large(db):
     """A board of 57 agents and 500 tasks with a fixed subset."""
-    load_text(csv_text(large_board()))
-    recomputed()
+    board_of(csv_text(large_board()))
     return "toy"
 
 
@@ -401,8 +399,7 @@ def test_nobody_but_the_owner_and_operators_sees_what_is_held(board):
 
 @pytest.mark.django_db(transaction=True)
 def test_two_slices_at_once_are_judged_one_after_the_other():
-    load_text(csv_text(graded(20, N, seed=3)))
-    recomputed()
+    board_of(csv_text(graded(20, N, seed=3)))
     eve = token("eve@example.org", is_trusted=False)
     deliver(eve, marks("." * 59 + "0"))  # the agent is there
     halves = [marks("." * 20 + "1" * 20 + "." * 20), marks("1" * 20 + "." * 39)]

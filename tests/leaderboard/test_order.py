@@ -100,7 +100,7 @@ def test_one_worker_after_each_delivery_and_one_at_the_end_store_the_same(db, by
 
 
 @pytest.mark.slow(each=True)
-def test_an_approval_has_its_place_among_the_deliveries(db, by_ridge):
+def test_an_approval_has_its_place_among_the_deliveries(db, by_ridge, unreplayed):
     """Three more are complete before it and eight after: it is fitted to all of 35, and refitted at 40."""
     steps = [
         load(csv_text(passing(FIRST))),
@@ -117,7 +117,7 @@ def test_an_approval_has_its_place_among_the_deliveries(db, by_ridge):
     assert [(version, len(agents)) for version, agents, *_ in fits] == [(4, 35), (9, 40)]
 
 
-def test_rows_made_again_from_the_log_are_those_that_were_there(db, by_ridge):
+def test_rows_made_again_from_the_log_are_those_that_were_there(db, by_ridge, unreplayed):
     """Calibrations are gone, as on a new installation: subset 2 is fitted at its approval once more."""
     load_text(csv_text(passing(FIRST)), slug="toy")
     load_text(csv_text(passing(LATER_COUNTS, seed=1, prefix="b")), slug="toy")

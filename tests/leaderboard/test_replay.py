@@ -26,11 +26,12 @@ from selection.staged.histories import walked
 from selection.staged.replay import best, orders_of, replay, right, sentence
 from selection.staged.walks import Staging
 from selection.standings.choice import training
+from tests.kept import stored
 from tests.leaderboard.feeding import fed
 from tests.leaderboard.world import token
 from tests.toys import AS_OF
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("replayed_twice")]
 
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,cost_usd"
 
@@ -112,22 +113,37 @@ def test_staged_assignment_runs_what_the_core_replays(
 def loaded(tmp_path):
     """A benchmark of full runs whose policy assigns batch by batch."""
 
-    def make(text):
+    def make(text, copied=True):
         path = tmp_path / "history.csv"
         path.write_text(text)
-        Policy.objects.create(
-            benchmark=Benchmark.objects.create(slug="toy", title="Toy", url="https://toy.example"),
-            number=1,
-            assignment="staged",
-            subset_from=12,
-            draw_share=0.3,
-            base_seed=5,
-        )
-        call_command("load", str(path), "--benchmark", "toy")
-        call_command("recompute", "toy")
+
+        def rows():
+            Policy.objects.create(
+                benchmark=Benchmark.objects.create(slug="toy", title="Toy", url="https://toy.example"),
+                number=1,
+                assignment="staged",
+                subset_from=12,
+                draw_share=0.3,
+                base_seed=5,
+            )
+            call_command("load", str(path), "--benchmark", "toy")
+            call_command("recompute", "toy")
+
+        stored(("full runs", text), rows) if copied else rows()
         return path
 
     return make
+
+
+@pytest.fixture
+def kept_here(loaded):
+    """24 full runs, and their replay stored as "here"."""
+
+    def rows():
+        loaded(rising(24, 40))
+        call_command("replay", "toy", "--store", "here")
+
+    stored("a stored replay", rows)
 
 
 @pytest.mark.parametrize(("n_agents", "seed"), [(24, 3), (16, 12)])
@@ -137,7 +153,7 @@ def test_a_stored_replay_is_the_board_of_the_service(loaded, capsys, n_agents, s
     capsys.readouterr()
     call_command("replay", "toy", "--store", "here", "--json")
     printed = capsys.readouterr().out
-    stored = json.loads(printed[: printed.rindex("}") + 1])
+    kept = json.loads(printed[: printed.rindex("}") + 1])
     agents = training(Record.from_flat(read_file(path, as_of=AS_OF)))
     (order,) = orders_of(agents, 5, 1)
     staging = Staging(subset_from=12, draw_share=0.3)
@@ -146,23 +162,23 @@ def test_a_stored_replay_is_the_board_of_the_service(loaded, capsys, n_agents, s
         Benchmark.objects.get(slug="here"),
         Record.from_flat(read_file(path, as_of=AS_OF)).table.tasks,
     )
-    assert (here.replay["of"], here.replay["figures"]) == ("toy", stored["figures"])
+    assert (here.replay["of"], here.replay["figures"]) == ("toy", kept["figures"])
     assert (here.url, here.visibility) == ("https://toy.example", "public")
     assert ran_in(here) == {
         agents.names[walk.agent]: {tasks[j] for batch in walk.batches for j in batch} for walk in core.walks
     }
     call_command("replay", "toy", "--seeds", "1", "--json")
-    assert json.loads(capsys.readouterr().out)["figures"] == stored["figures"]
+    assert json.loads(capsys.readouterr().out)["figures"] == kept["figures"]
     n_ran = sum(map(len, ran_in(here).values()))
-    assert stored["figures"]["saved"] == pytest.approx(1 - n_ran / (n_agents * 40)) == found.saved
+    assert kept["figures"]["saved"] == pytest.approx(1 - n_ran / (n_agents * 40)) == found.saved
     scores = scores_in(here)
     told = {agents.names[i]: score for i, score in zip(order, core.board.tolist(), strict=True)}
     assert scores == pytest.approx(told, abs=1e-8)
     board = np.array([scores[agents.names[i]] for i in order])
     agreed, differ = right(board, agents.scores[order])
-    assert stored["figures"]["pairs"]["value"] == pytest.approx(agreed[differ].mean())
-    assert stored["figures"]["best_five"] == best(board, agents.scores[order], 5)
-    assert stored["verdict"] == {"word": None, "reasons": [], "text": sentence(found)}
+    assert kept["figures"]["pairs"]["value"] == pytest.approx(agreed[differ].mean())
+    assert kept["figures"]["best_five"] == best(board, agents.scores[order], 5)
+    assert kept["verdict"] == {"word": None, "reasons": [], "text": sentence(found)}
     for assignment in Assignment.objects.filter(agent__benchmark=here):
         assert assignment.submissions.count() == len(
             {tuple(one.asked) for one in assignment.submissions.all()}
@@ -240,10 +256,8 @@ def test_who_is_not_replayed_needs_no_date(loaded, client, capsys):
     assert "When it will be known" in client.get("/b/toy/validity").content.decode()
 
 
-def test_the_largest_error_published_is_that_of_the_stored_decisions(loaded, client):
+def test_the_largest_error_published_is_that_of_the_stored_decisions(kept_here, client):
     """An agent that was drawn has no estimate on the board any more; what was published had an error."""
-    loaded(rising(24, 40))
-    call_command("replay", "toy", "--store", "here")
     full = scores_in(Benchmark.objects.get(slug="toy"))
     walks = Assignment.objects.filter(agent__benchmark__slug="here").values_list("agent__name", "decisions")
     last = {name: steps[-1] for name, steps in walks if steps[-1]["stage"] in ("stopped", "drawn")}
@@ -262,14 +276,12 @@ def test_the_largest_error_published_is_that_of_the_stored_decisions(loaded, cli
     ("n_agents", "dated", "is_said"), [(10, False, True), (9, False, False), (10, True, False)]
 )
 def test_a_load_without_dates_says_what_a_replay_does(loaded, capsys, n_agents, dated, is_said):
-    loaded(rising(n_agents, 20, dated=dated))
+    loaded(rising(n_agents, 20, dated=dated), copied=False)
     told = f"Without a date: {n_agents} of {n_agents} agents. A replay then takes 20 random orders"
     assert (told in capsys.readouterr().out) is is_said
 
 
-def test_a_replay_is_not_replayed_and_loses_who_is_erased(loaded, client):
-    loaded(rising(24, 40))
-    call_command("replay", "toy", "--store", "here")
+def test_a_replay_is_not_replayed_and_loses_who_is_erased(kept_here, client):
     for arguments in (["here"], ["here", "--store", "there"]):
         with pytest.raises(CommandError, match="replay its source"):
             call_command("replay", *arguments)
@@ -295,9 +307,7 @@ def test_what_changes_while_a_replay_is_stored_is_not_stored_as_it_was(loaded, m
     assert not Benchmark.objects.filter(slug="here").exists()
 
 
-def test_a_replay_is_seen_by_those_who_see_its_source(loaded, client, admin_user):
-    loaded(rising(24, 40))
-    call_command("replay", "toy", "--store", "here")
+def test_a_replay_is_seen_by_those_who_see_its_source(kept_here, client, admin_user):
     here = Benchmark.objects.get(slug="here")
     of = here.agents.get(name="agent 10").pk
     pages = {

@@ -20,6 +20,7 @@ from leaderboard.operations.services import known_reruns, recompute
 from leaderboard.studies.board_inputs import board_inputs
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
+from tests.kept import stored
 from tests.leaderboard.test_receipts import deliver, token
 from tests.leaderboard.trusting import trusted
 from tests.refusals import refused
@@ -58,10 +59,26 @@ def _whoever_came_may_be_drawn(monkeypatch):
     monkeypatch.setattr(reruns, "ONE_IN", 1)
 
 
-@pytest.fixture
-def newcomers(toy):
+def toy_with_newcomers():
+    load_text(csv_text(ladder(16, 20)))
+    toy = Benchmark.objects.get(slug="toy")
     first_board(toy)
     return subset_runs(toy, 5)
+
+
+@pytest.fixture
+def newcomers(db):
+    return stored("newcomers", toy_with_newcomers)
+
+
+@pytest.fixture
+def toy(request, db):
+    """16 complete agents on 20 tasks, and the newcomers where a test asks for them too: one copy of both."""
+    if "newcomers" in request.fixturenames:
+        request.getfixturevalue("newcomers")
+    else:
+        load_text(csv_text(ladder(16, 20)))
+    return Benchmark.objects.get(slug="toy")
 
 
 def asked(request):

@@ -62,7 +62,7 @@ def test_a_proposal_without_a_change_is_an_answer(toy, run):
     assert not Reselection.objects.exists()
 
 
-def test_rejected_and_outdated(drifted, run):
+def test_rejected_and_outdated(drifted, run, unreplayed):
     run("--propose", "pass rates moved")
     number = str(Reselection.objects.get().pk)
     Benchmark.objects.update(full_runs_only_at="2026-06-01T00:00Z", full_runs_only_reason="a new harness")

@@ -58,7 +58,7 @@ from tests.toys import (
     recomputed,
 )
 
-pytestmark = pytest.mark.usefixtures("replayed_twice")
+pytestmark = pytest.mark.usefixtures("unreplayed")
 
 ROOT = Path(__file__).resolve().parents[2]
 LATER = AS_OF + timedelta(days=1)

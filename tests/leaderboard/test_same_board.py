@@ -17,6 +17,7 @@ from leaderboard.studies.demonstration import write_history, write_newcomers
 from leaderboard.studies.models import SubsetTask, TaskSubset
 from leaderboard.submissions.parsing.flat import read_file
 from selection.standings import answer, printed
+from tests import kept
 from tests.toys import AS_OF, csv_text, graded, only, rows_text
 
 PUBLISHED = {"benchmark", "number", "published_at", "data_version", "digest", "signature", "key"}
@@ -53,9 +54,16 @@ def joined(*paths, to):
     return to
 
 
-def test_the_demonstration(db, tmp_path):
-    write_history(tmp_path / "history.csv")
-    board = loaded(tmp_path / "history.csv")
+@pytest.fixture
+def history(db, tmp_path):
+    """The board of the demonstration's history, which lies in a file of this name."""
+    path = tmp_path / "history.csv"
+    write_history(path)
+    return kept.stored("history", lambda: loaded(path))
+
+
+def test_the_demonstration(history, tmp_path):
+    board = history
     assert board.subset.number == 1
     is_same(tmp_path / "history.csv", board)
     write_newcomers(tmp_path / "new.csv", tasks=standings_of(board).subset.tasks)
@@ -64,11 +72,9 @@ def test_the_demonstration(db, tmp_path):
     is_same(joined(tmp_path / "history.csv", tmp_path / "new.csv", to=tmp_path / "all.csv"), board)
 
 
-def test_a_file_with_nothing_given_differs_in_the_number_of_its_subset_alone(db, tmp_path):
+def test_a_file_with_nothing_given_differs_in_the_number_of_its_subset_alone(history, tmp_path):
     """A version has a number once it is stored; what is printed is the same, word for word."""
-    write_history(tmp_path / "history.csv")
-    board = loaded(tmp_path / "history.csv")
-    stored = standings_of(board)
+    stored = standings_of(history)
     file = answer(Record.from_flat(read(tmp_path / "history.csv", as_of=AS_OF)))
     assert (file.subset.number, stored.subset.number) == (None, 1)
     assert replace(file, subset=replace(file.subset, number=1)) == stored

@@ -50,7 +50,7 @@ from tests.leaderboard.world import token
 from tests.refusals import refused
 from tests.toys import AS_OF, board_of, csv_text, graded, lines_of, load_text, only, recomputed
 
-N_TASKS, N_PAST, FIRST, NEXT = 100, 24, 22, 15  # the first batch with its audit tasks, and each later one
+N_TASKS, N_PAST, FIRST, NEXT = 100, 16, 22, 15  # the first batch with its audit tasks, and each later one
 NEW = AgentDescription("newcomer", "Loop", "Model 9")
 OVER = AS_OF + timedelta(days=14)
 WEAK = "".join(str(int(j % 3 == 0)) for j in range(N_TASKS))
@@ -61,7 +61,7 @@ STAGED = {"assignment": "staged", "draw_share": 0.0}
 
 
 def in_force():
-    """24 complete agents on 100 tasks, and a subset; staged assignments are in force."""
+    """16 complete agents on 100 tasks, and a subset; staged assignments are in force."""
     board_of(csv_text(graded(N_PAST, N_TASKS)))
     Policy.objects.create(benchmark=toy(), number=2, **STAGED)
     recomputed()
@@ -171,7 +171,7 @@ class TestStudy:
         assert StagedStudy.objects.count() == 1
         load_text(csv_text(graded(1, N_TASKS, seed=7, prefix="z")))
         recomputed()
-        assert [study.result["agents"] for study in StagedStudy.objects.order_by("id")] == [24, 25]
+        assert [study.result["agents"] for study in StagedStudy.objects.order_by("id")] == [16, 17]
 
     def test_too_few_agents_are_stored_with_the_reason(self, db):
         board_of(csv_text(graded(4, 20)))
@@ -234,6 +234,7 @@ class TestVerdict:
         assert "replay" not in validate(benchmark=toy(), as_of=AS_OF)[0].result
 
 
+@pytest.mark.usefixtures("replayed_twice")
 class TestPolicy:
     @pytest.mark.parametrize("duplicates", ["latest", "first"])
     def test_no_batch_alone_may_count(self, board, duplicates):
@@ -658,7 +659,7 @@ class TestBoard:
             assert line.at[target].rank is None
             assert line.at[target].reason.startswith("it was asked batch by batch")
         told = words.scores_text(standings_of(board))
-        assert told == "Scores are over all 100 tasks: measured for 24 agents, estimated for 1 from tasks " \
+        assert told == "Scores are over all 100 tasks: measured for 16 agents, estimated for 1 from tasks " \
             "chosen for each."  # fmt: skip
 
     def test_what_it_was_spared_is_counted_as_for_the_subset(self, walked, client):

@@ -23,7 +23,18 @@ from selection import full_scores
 from tests.leaderboard.desk import person
 from tests.leaderboard.stored_validation import made, stored
 from tests.refusals import refused
-from tests.toys import AS_OF, csv_text, graded, in_subset, lines_of, load_text, only, recomputed, rows_text
+from tests.toys import (
+    AS_OF,
+    board_of,
+    csv_text,
+    graded,
+    in_subset,
+    lines_of,
+    load_text,
+    only,
+    recomputed,
+    rows_text,
+)
 
 LATER = AS_OF.replace(day=2)
 SETTLE = {ValidationStudy: validate, VarianceStudy: measure_variance, DriftCheck: check_drift}
@@ -31,8 +42,7 @@ SETTLE = {ValidationStudy: validate, VarianceStudy: measure_variance, DriftCheck
 
 @pytest.fixture
 def bench(db) -> Benchmark:
-    load_text(csv_text(graded(10, 30)))
-    recomputed()
+    board_of(csv_text(graded(10, 30)))
     return Benchmark.objects.get()
 
 
@@ -64,10 +74,11 @@ def test_a_falsified_closed_form_is_not_published_and_alerts_with_both_figures(b
     def falsified(*folds):
         return [found + 2e-8 for found in right(*folds)]
 
-    monkeypatch.setattr(full_scores, "ridge_predictions", falsified)
-    for _ in range(2):
-        with pytest.raises(ClosedFormsDiffer, match="This validation is not published") as caught:
-            validate(benchmark=bench, as_of=AS_OF)
+    with monkeypatch.context() as other:
+        other.setattr(full_scores, "ridge_predictions", falsified)
+        for _ in range(2):
+            with pytest.raises(ClosedFormsDiffer, match="This validation is not published") as caught:
+                validate(benchmark=bench, as_of=AS_OF)
     assert not ValidationStudy.objects.exists()
     (told,) = Event.objects.filter(kind=EventKind.DRIFT_ALERT)  # the same is told once
     evidence = told.payload["evidence"]
@@ -77,7 +88,6 @@ def test_a_falsified_closed_form_is_not_published_and_alerts_with_both_figures(b
         assert repr(evidence[figure]) in str(caught.value)
         assert repr(evidence[figure]) in mail
     assert Notification.objects.get(event=told).email == ada.email
-    monkeypatch.undo()
     assert validate(benchmark=bench, as_of=AS_OF)[1]
 
 

@@ -23,9 +23,10 @@ from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
 from leaderboard.submissions.models import AccountTrust, Submission
 from leaderboard.submissions.queries import trusted_accounts
+from tests.kept import stored
 from tests.leaderboard.test_receipts import deliver, token
 from tests.refusals import refused
-from tests.toys import AS_OF, csv_text, graded, in_subset, lines_of, load_text, recomputed
+from tests.toys import AS_OF, board_of, csv_text, graded, in_subset, lines_of, load_text, recomputed
 
 N_TASKS = 60
 ATTACKER = "mallory@example.org"
@@ -39,8 +40,7 @@ def run(by, name, outcomes, *, tasks=None):
 
 
 def toy_board(n=16, *, seed=0):
-    load_text(csv_text(graded(n, N_TASKS, seed=seed)))
-    return recomputed()
+    return board_of(csv_text(graded(n, N_TASKS, seed=seed)))
 
 
 def anti_correlated(tasks_of_subset, n):
@@ -59,6 +59,14 @@ def no_ops(n):
         outcomes = np.zeros(N_TASKS, int)
         outcomes[[a, b]] = 1
         yield outcomes
+
+
+def thirty_no_ops():
+    """A board of 16 agents, and thirty runs of one account that pass next to nothing."""
+    toy_board()
+    by = token(ATTACKER)
+    for i, outcomes in enumerate(no_ops(30)):
+        run(by, f"x{i:02d}", outcomes)
 
 
 def monitors():
@@ -97,20 +105,14 @@ def test_twelve_anti_correlated_runs_of_one_account_alert_nothing(db):
 
 
 def test_thirty_no_ops_of_one_account_erode_no_band(db):
-    toy_board()
-    by = token(ATTACKER)
-    for i, outcomes in enumerate(no_ops(30)):
-        run(by, f"x{i:02d}", outcomes)
+    stored("thirty no-ops", thirty_no_ops)
     told = monitors()["band erosion"]
     assert told["state"] == "insufficient"
     assert TaskSubset.objects.count() == 1
 
 
 def test_pass_rates_and_calibration_take_two_of_them_and_rank_all(db):
-    toy_board()
-    by = token(ATTACKER)
-    for i, outcomes in enumerate(no_ops(30)):
-        run(by, f"x{i:02d}", outcomes)
+    stored("thirty no-ops", thirty_no_ops)
     board = recomputed()
     assert (board.n_complete, board.entries.count()) == (18, 46)
     assert all(line.at["full"].rank for line in lines_of(board).values())
@@ -146,16 +148,24 @@ def complete():
     return [name for name, there in zip(record.table.agents, record.complete, strict=True) if there]
 
 
-@pytest.fixture
-def tasks_alone(db):
-    """One agent that an operator loaded; the rest is delivered."""
+def one_agent():
     load_text(csv_text(graded(1, N_TASKS, seed=9)))
 
 
+def sixteen_full_runs():
+    one_agent()
+    full_runs(token(ATTACKER), 16)
+
+
+@pytest.fixture
+def tasks_alone(db):
+    """One agent that an operator loaded; the rest is delivered."""
+    one_agent()
+
+
 @pytest.mark.parametrize("watched", [True, False])
-def test_the_subset_is_fixed_when_the_account_is_trusted_and_stays_when_it_no_longer_is(tasks_alone, watched):
-    by = token(ATTACKER)
-    full_runs(by, 16)
+def test_the_subset_is_fixed_when_the_account_is_trusted_and_stays_when_it_no_longer_is(db, watched):
+    stored("sixteen full runs", sixteen_full_runs)
     if watched:
         board = recomputed()
         assert board.n_complete == 3

@@ -25,6 +25,7 @@ from selection.staged.replay import Figure, StagedReplay, best, clear, replay, r
 from selection.staged.study import AssignmentRule, WalkResult, replayed
 from selection.staged.teaching import FullRun, first_size, scale_of, taught
 from selection.staged.walks import Fit, Stage, Staging, decide, next_batch, step
+from tests.once import once
 from tests.refusals import refused
 from tests.selection.records import record_of
 from tests.selection.reference import joint_model
@@ -465,7 +466,7 @@ def test_each_agent_is_asked_every_task_at_most_once_and_contenders_run_all():
 
 def test_where_all_are_drawn_nothing_is_saved_and_the_board_is_the_truth():
     agents = complete(simulated(24, 40))
-    found = replay(agents, Staging(draw_share=1.0))
+    found = replay(agents, Staging(draw_share=1.0), n_seeds=2)
     assert (found.saved, found.regret, found.best_five, found.pairs.value) == (0.0, 0.0, 1.0, 1.0)
     assert found.n_published > 0
     assert found.coverage is not None
@@ -581,7 +582,7 @@ def test_full_runs_that_the_rule_chose_are_not_replayed(share):
         record = record_of(
             outcomes[rows], names=[agents.names[k] for k in rows], dates=[agents.dates[k] for k in rows]
         )
-        return replayed(record, AssignmentRule(Staging()), of)
+        return replayed(record, AssignmentRule(Staging()), of, n_seeds=1)
 
     others = sorted([*range(5), *drawn])
     everyone = sorted([*others, *chosen])
@@ -614,13 +615,20 @@ def test_two_full_runs_agree_as_often_as_in_a_simulation_by_loops():
     assert abs(staged_replay.ceiling(found.outcomes, 0) - np.mean(told)) < 5 * error
 
 
+def test_a_share_of_an_estimate_in_each_replay_is_an_estimate():
+    """One interval was published in ten replays: its coverage has a bound, of one estimate."""
+    few = staged_replay._mean_figure([np.array([1.0])] + 9 * [np.array([])])
+    assert (few.value, few.n) == (1.0, 1)
+
+
 def test_where_all_agents_score_alike_no_pair_is_ordered_and_the_figures_are_json():
     found = replay(complete(np.ones((10, 60))), n_seeds=2)
     assert (found.pairs, found.random_pairs, found.saved) == (None, None, 0.0)
     json.dumps(asdict(found), allow_nan=False)
 
 
-def test_a_real_history_from_the_command_line(real_data, capsys):
+def test_a_real_history_from_the_command_line(real_data, capsys, monkeypatch):
+    once(monkeypatch, "selection.cli_replay.replay")
     file = str(real_data / "hal_scicode.csv.gz")
     assert main(["replay", file, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -36,7 +36,7 @@ KINDS = ("anonymous", "viewer", "submitter", "another's operator", "operator", "
 
 
 @pytest.fixture
-def full(db):
+def full(db, replayed_twice):
     """A benchmark with a row in each table of the admin."""
     return stored("a row in each table of the admin", in_each_table)
 
