@@ -26,7 +26,7 @@ from leaderboard.submissions.models import Submission
 from selection.staged.walks import Staging, recalled
 from tests.kept import stored
 from tests.leaderboard.test_receipts import deliver
-from tests.leaderboard.test_staged_assignment import N_PAST, N_TASKS, STAGED, marked, toy, walk
+from tests.leaderboard.test_staged_assignment import N_TASKS, STAGED, marked, toy, walk
 from tests.leaderboard.world import token
 from tests.toys import AS_OF, board_of, csv_text, graded, lines_of, load_text, recomputed
 
@@ -39,7 +39,7 @@ AGENT = AgentDescription("newcomer", "Loop", "Model 9")
 
 def seventh():
     """24 complete agents, and the newcomer, which was stopped below six of them; return its token."""
-    board_of(csv_text(graded(N_PAST, N_TASKS)))
+    board_of(csv_text(graded(24, N_TASKS)))
     Policy.objects.create(benchmark=toy(), number=2, headline_from="self_reported", publish_every=0, **STAGED)
     recomputed()
     by = token("ada@example.org")
