@@ -30,16 +30,17 @@ from tests.leaderboard.test_staged_assignment import N_TASKS, STAGED, marked, to
 from tests.leaderboard.world import token
 from tests.toys import AS_OF, board_of, csv_text, graded, lines_of, load_text, recomputed
 
+N_AGENTS = 24
 STRONG = "".join(str(int(j % 3 > 0)) for j in range(N_TASKS))
 """What the newcomer would pass: 66 of 100 tasks, below the podium of those before it."""
-BETTER = [f"a{i}" for i in range(18, 24)]
+BETTER = [f"a{i}" for i in range(18, N_AGENTS)]
 OVER = AS_OF + timedelta(days=21)
 AGENT = AgentDescription("newcomer", "Loop", "Model 9")
 
 
 def seventh():
     """24 complete agents, and the newcomer, which was stopped below six of them; return its token."""
-    board_of(csv_text(graded(24, N_TASKS)))
+    board_of(csv_text(graded(N_AGENTS, N_TASKS)))
     Policy.objects.create(benchmark=toy(), number=2, headline_from="self_reported", publish_every=0, **STAGED)
     recomputed()
     by = token("ada@example.org")
@@ -143,7 +144,7 @@ def test_it_is_marked_everywhere_and_nowhere_called_the_best(leading, client):
     page = client.get(f"/b/toy/agents/{Agent.objects.get(name='newcomer').pk}").content.decode()
     assert "asked for its remaining tasks" in page
     drawn, n_ranked = first_of(toy())
-    assert (drawn[0][1], n_ranked) == (2, N_PAST - len(BETTER) + 1)
+    assert (drawn[0][1], n_ranked) == (2, N_AGENTS - len(BETTER) + 1)
     requests = client.get("/api/v1/benchmarks/toy/rerun-requests?kind=recall").json()["results"]
     assert [one["subset"] for one in requests] == [None]
 
