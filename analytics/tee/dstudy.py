@@ -256,6 +256,7 @@ class Intervention:
     """A change of the design, Var(θ̂) with it, and that over before − 1; None with a note where unknown."""
 
     name: str
+    design: Design
     variance: float | None
     change: float | None
     note: str = ""
@@ -280,6 +281,7 @@ def interventions(
     )
     projected = []
     for name, letter, n in changes:
+        changed = dict(design) | {letter: n}
         try:
             if letter not in design:
                 raise DStudyRefused(f"{FACETS[letter]} ({letter}) are no facet of this design")
@@ -287,8 +289,8 @@ def interventions(
                 raise DStudyRefused(
                     "under the finite estimand this item set is the target: more items are another one"
                 )
-            after = project(components, {**design, letter: n}, reading).variance
-            projected.append(Intervention(name, after, after / before - 1.0))
+            after = project(components, changed, reading).variance
+            projected.append(Intervention(name, changed, after, after / before - 1.0))
         except DStudyRefused as refusal:
-            projected.append(Intervention(name, None, None, str(refusal)))
+            projected.append(Intervention(name, changed, None, None, str(refusal)))
     return tuple(projected)
