@@ -5,6 +5,7 @@ FILE ?=
 EXAMPLE ?=
 SERVE ?= 1
 SEEDS ?=
+OPTIONS ?=
 MINUTES ?= 10
 PART ?= all
 DATABASE ?=
@@ -22,8 +23,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## list these targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
 
-demo: .venv/run  ## a board of SWE-bench Verified (FILE=outcomes.csv: yours; EXAMPLE=simulated), served; SERVE=0 only prints; PORT=8000
-	@$(PY) manage.py demo $(if $(FILE),--file "$(FILE)") $(if $(EXAMPLE),--example "$(EXAMPLE)") $(if $(filter 0,$(SERVE)),,--serve --port $(PORT))
+demo: .venv/run  ## a board of SWE-bench Verified (FILE=outcomes.csv: yours, with OPTIONS=--only=NAME and other options of `manage.py demo`; EXAMPLE=simulated), served; SERVE=0 only prints; PORT=8000
+	@$(PY) manage.py demo $(if $(FILE),--file "$(FILE)") $(OPTIONS) $(if $(EXAMPLE),--example "$(EXAMPLE)") $(if $(filter 0,$(SERVE)),,--serve --port $(PORT))
 
 serve: .venv/run  ## serve what is stored, with the scheduler; Ctrl-C ends both; PORT=8000
 	@$(PY) manage.py migrate --verbosity 0 && exec $(PY) manage.py serve --port $(PORT)

@@ -23,6 +23,7 @@ import numpy as np
 from analytics import drift
 from analytics.arrays import CodeArray, IndexArray
 from analytics.drift import Audit, Invalid, Noise, OnAndOff, tuning
+from analytics.drift.charts import COST
 from analytics.drift.monitor import FIRST_LOOK, N_LATEST, Monitor, last_look
 from analytics.drift.rank_fidelity import FIRST_RUNS
 from analytics.record import Record
@@ -221,7 +222,7 @@ def _noise(history: History, n: int) -> Monitor:
 
 def _cost(history: History, n: int) -> Monitor:
     if np.isnan(history.costs).all():
-        return drift.insufficient("cost per task", "not measured: no cost was stated")
+        return drift.insufficient(COST, "not measured: no cost was stated")
     rows = history.seen(~np.isnan(history.costs), n)
     return drift.cost_per_task(history.costs[rows], *history.who(rows), n_reference=history.n_before(rows))
 

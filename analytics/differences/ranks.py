@@ -299,7 +299,7 @@ def rank_sets(
 
 
 def _judged_by_tasks(unknown_noise: Mask, measured: Mask) -> Mask:
-    """Mark pairs of measured agents of which one tells no trial variance, symmetric."""
+    """Mark the pairs of measured agents where the trial variance of one is not known; symmetric."""
     judged = np.logical_or.outer(unknown_noise, unknown_noise) & np.logical_and.outer(measured, measured)
     np.fill_diagonal(judged, False)
     return judged

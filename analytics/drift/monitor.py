@@ -39,7 +39,7 @@ RUNS_HELP: dict[str, RunsHelp] = {}
 
 
 def declare(name: str, raised: str, *, unseen: str = NOTHING_TO_DO, runs_help: RunsHelp = "always") -> str:
-    """Say beside a monitor's statistic what to do about it; returns its name.
+    """Declare what to do about what a monitor finds, next to its statistic; returns its name.
 
     runs_help: whether full runs settle an alert, so that it asks for them. Under staged assignment contenders
         are measured anyway: where tasks or agents moved, another subset settles it.

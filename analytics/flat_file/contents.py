@@ -227,12 +227,7 @@ def contents(table: Table) -> FlatFile:
     columns = {name: table.whole(name) for name in (*always, *names)}
     columns |= {"rows": table.rows.whole(table.n), "doubtful": table.doubtful.whole(table.n)}
     source = _expand(table, columns)
-    temperature = columns["temperature"]
-    heat = np.full(len(temperature), -1, np.int32)
-    if not np.isnan(temperature).all():
-        heats = np.unique(temperature, return_inverse=True)[1]
-        heat = np.where(np.isnan(temperature), -1, heats).astype(np.int32)
-    codes = [*(columns[name] for name in SETTING if name != "temperature"), heat]
+    codes = [*(columns[name] for name in SETTING if name != "temperature"), _temperature_codes(columns)]
     varied = [one for one in codes if len(one) and (one >= 0).any()]
     columns["setting"] = np.zeros(len(codes[0]), np.int32)
     if varied:
@@ -337,6 +332,14 @@ def _of_owner(
     names = list(table.names[column].code)
     first = first_places(np.where(codes[column] >= 0, owner, -1), n_owners)
     return tuple(names[codes[column][place]] if place >= 0 else None for place in first)
+
+
+def _temperature_codes(columns: dict[str, npt.NDArray[Any]]) -> Codes:
+    temperature = columns["temperature"]
+    if np.isnan(temperature).all():
+        return np.full(len(temperature), -1, np.int32)
+    codes = np.unique(temperature, return_inverse=True)[1]
+    return np.where(np.isnan(temperature), -1, codes).astype(np.int32)
 
 
 def _sorted_settings(

@@ -69,14 +69,14 @@ class Choices:
             if self.costs.call == 0.0 and self.costs.levels.get(letter, 0.0) == 0.0:
                 raise DStudyRefused(f"{FACETS[letter]} cost nothing and have no upper end")
         project(self.components, self.smallest, self.reading)
-        self.most_precise()
+        self.largest()
 
     @property
     def smallest(self) -> dict[str, int]:
         """The smallest design."""
         return {letter: lo for letter, (lo, _) in self.bounds.items()}
 
-    def most_precise(self) -> Projection:
+    def largest(self) -> Projection:
         """Project the largest design, the most precise one; without an upper end at 10¹² levels."""
         most = {letter: hi or N_LEVELS for letter, (_, hi) in self.bounds.items()}
         return project(self.components, most, self.reading)
@@ -151,7 +151,7 @@ def cheapest(choices: Choices, target_se: float) -> Projection:
     levels = np.maximum(levels, fewest)
     levels = np.where((levels <= most) & (levels <= N_LEVELS), levels, np.inf)
     if not np.isfinite(levels).any():
-        largest, bounds = choices.most_precise(), choices.bounds.items()
+        largest, bounds = choices.largest(), choices.bounds.items()
         parts = sorted(largest.shares.items(), key=lambda part: -part[1])[:3]
         remains = ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.005)
         limits = ", ".join(f"{letter} = {hi}" for letter, (_, hi) in bounds if hi is not None)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -156,7 +156,6 @@ def in_words(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> 
     return {WORDS[letter]: columns[column] for letter, column in declaration.facets().items()}
 
 
-#: Letter, fewest levels of its facet, whose rule it is.
 PILOT = (
     ("N", 30, "TEE, Appendix C.6"),
     ("V", 3, "TEE, Appendix C.6"),
@@ -167,9 +166,25 @@ PILOT = (
 )
 
 
-def pilot_rules(levels: Mapping[str, int]) -> dict[tuple[str, int, str], bool]:
-    """Tell which rules of `PILOT` a design meets; a letter that is not there counts as one level."""
-    return {rule: levels.get(rule[0], 1) >= rule[1] for rule in PILOT}
+class PilotRule(NamedTuple):
+    """A minimum number of levels of a facet, how many there are, whose rule it is."""
+
+    letter: str
+    minimum: int
+    n_levels: int
+    source: str
+
+    @property
+    def met(self) -> bool:
+        """Whether there are enough."""
+        return self.n_levels >= self.minimum
+
+
+def pilot_rules(levels: Mapping[str, int]) -> tuple[PilotRule, ...]:
+    """Hold a design against the minimum pilots; a letter that is not there counts as one level."""
+    return tuple(
+        PilotRule(letter, minimum, levels.get(letter, 1), source) for letter, minimum, source in PILOT
+    )
 
 
 def _codes(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> dict[str, CodeArray]:

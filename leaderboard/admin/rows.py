@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 from django.contrib.admin import SimpleListFilter
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup, DisallowedModelAdminToField
 from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.main import ERROR_FLAG
 from django.core.exceptions import BadRequest
 from django.db import DataError, ProgrammingError
-from django.db.models import BinaryField, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.views.defaults import bad_request
@@ -20,6 +21,7 @@ from leaderboard.admin.actions import ActionView, action_url, model_key
 from leaderboard.catalog.queries import operated_benchmarks
 
 Benchmarks = QuerySet[Any]
+PLAIN_KEYS = ("pk", "id")
 # What a lookup of an address may end in: of a field that is closed, with a value that it does not take, or of
 # an extension that the database lacks.
 UNANSWERABLE = (
@@ -139,15 +141,18 @@ class ReadOnlyAdmin(ModelAdmin):
         return super().changelist_view(request, {"list_actions": offered, **(extra_context or {})})
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
-        name = lookup.partition("__")[0]
-        bytes_of = {field.name for field in self.opts.concrete_fields if isinstance(field, BinaryField)}
-        return name not in bytes_of | {"password"} and super().lookup_allowed(lookup, value, request)
+        """A list is looked through by what its rows show: a hidden field could be guessed sign by sign."""
+        filters = (one for one in self.list_filter if isinstance(one, str))
+        shown = {one.partition("__")[0] for one in (*self.fields, *self.list_display, *filters, *PLAIN_KEYS)}
+        return lookup.partition("__")[0] in shown and super().lookup_allowed(lookup, value, request)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """A query that no list can answer leads to the whole list, as Django does it for others."""
         try:
             return super().get_changelist_instance(request)
         except UNANSWERABLE as error:
+            if not set(request.GET) - {ERROR_FLAG}:
+                raise  # no query is to blame
             raise IncorrectLookupParameters from error
 
     def row_context(self, row: Any) -> dict[str, Any]:

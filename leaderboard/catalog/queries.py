@@ -7,6 +7,8 @@ from leaderboard.accounts.models import ApiToken, Scope, User, has_confirmed_add
 from leaderboard.catalog.models import Agent, Benchmark, Membership, Policy, Role, Task, Visibility
 from leaderboard.errors import Missing
 
+MAX_NAMED = 20
+
 
 class NoSuchBenchmark(Missing):
     message = "There is no benchmark of this name."
@@ -16,10 +18,10 @@ def benchmark_of(slug: str) -> Benchmark:
     """Return the benchmark, for those who operate it."""
     if benchmark := Benchmark.objects.filter(slug=slug).first():
         return benchmark
-    known = ", ".join(Benchmark.objects.order_by("slug").values_list("slug", flat=True)[:20])
-    raise NoSuchBenchmark(
-        f"There is no benchmark {slug!r}. " + (f"Known: {known}." if known else "None is loaded yet.")
-    )
+    known = list(Benchmark.objects.order_by("slug").values_list("slug", flat=True))
+    more = f" and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
+    names = f"Known: {', '.join(known[:MAX_NAMED])}{more}." if known else "None is loaded yet."
+    raise NoSuchBenchmark(f"There is no benchmark {slug!r}. {names}")
 
 
 def visible_benchmarks(user: User | None) -> QuerySet[Benchmark]:

@@ -21,12 +21,12 @@ from leaderboard.catalog.models import Agent, Assigning, Benchmark, Policy, Trus
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES
 from leaderboard.catalog.services import AgentDescription, ensure_agents, ensure_tasks
-from leaderboard.errors import Conflict
+from leaderboard.errors import Conflict, Refusal
 from leaderboard.operations.asking import BATCHES, decisions_of
 from leaderboard.operations.models import Assignment, AssignmentStatus, Mode
 from leaderboard.operations.queries import locked_benchmark
 from leaderboard.operations.runs import Progress
-from leaderboard.operations.services import CannotCompute, NothingToRank, recompute
+from leaderboard.operations.services import NothingToRank, recompute
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import About, Reader, Snapshot
 from leaderboard.studies.services import CoreError, one_blas_thread
@@ -103,7 +103,7 @@ def store_replay(*, source: Benchmark, slug: str, progress: Progress | None) -> 
         with one_blas_thread():
             result, courses = courses_of(now, decisions_of(source), progress)
     except CoreError as refusal:
-        raise CannotCompute(f"No replay can be stored: {refusal}.") from refusal
+        raise Refusal(f"No replay can be stored: {refusal}.", code="cannot_compute") from refusal
     with TemporaryDirectory() as folder, ExportTransaction(source) as snapshot:
         path = Path(folder) / "outcomes.parquet"  # all that counts, as it is exported
         with path.open("wb") as file:

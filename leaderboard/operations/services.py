@@ -57,10 +57,6 @@ ALL_WITHDRAWN = (
 )
 
 
-class CannotCompute(Refusal):
-    message = "The present outcomes do not carry this computation."
-
-
 class NothingToRank(Refusal):
     message = "This benchmark has no outcomes yet, so there is nothing to rank."
 
@@ -72,7 +68,9 @@ def _computing() -> Iterator[None]:
         with one_blas_thread():
             yield
     except CoreError as refusal:
-        raise CannotCompute(f"The present outcomes do not carry this computation: {refusal}.") from refusal
+        raise Refusal(
+            f"The present outcomes do not carry this computation: {refusal}.", code="cannot_compute"
+        ) from refusal
 
 
 @_computing()

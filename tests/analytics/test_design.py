@@ -123,8 +123,7 @@ def test_in_words():
 
 
 def test_pilot():
-    rules = pilot_rules({"N": 30, "V": 2, "R": 4, "M": 2})
-    met = {(letter, minimum): is_met for (letter, minimum, _), is_met in rules.items()}
+    met = {(rule.letter, rule.minimum): rule.met for rule in pilot_rules({"N": 30, "V": 2, "R": 4, "M": 2})}
     assert met == {
         ("N", 30): True,
         ("V", 3): False,
@@ -133,7 +132,7 @@ def test_pilot():
         ("R", 3): True,
         ("M", 2): True,
     }
-    assert not any(pilot_rules({}).values())
+    assert not any(rule.met for rule in pilot_rules({}))
 
 
 def change(columns, name, row, value):

@@ -1,6 +1,5 @@
 """A history fed through the service as it would have come: each agent asks, delivers and is published."""
 
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 
@@ -13,10 +12,11 @@ from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Benchmark, Policy, Visibility
 from leaderboard.catalog.rules import RULES
 from leaderboard.catalog.services import AgentDescription, ensure_agents, ensure_tasks
+from leaderboard.errors import Refusal
 from leaderboard.operations import reruns
 from leaderboard.operations.assignments import assign, link_delivery, tasks_asked_for
 from leaderboard.operations.models import RerunAgent, RerunStatus
-from leaderboard.operations.services import CannotCompute, NothingToRank, recompute
+from leaderboard.operations.services import recompute
 from leaderboard.submissions.parsing.flat import FlatFile
 from leaderboard.submissions.services import MatchedRows, append_changes, draft, record
 
@@ -85,8 +85,11 @@ class Fed:
         return bool(asked)
 
     def publish(self, day):
-        with suppress(CannotCompute, NothingToRank):  # too few have come
+        try:
             recompute(benchmark=self.benchmark, as_of=day)
+        except Refusal as refusal:
+            if refusal.code not in ("cannot_compute", "nothing_to_rank"):  # too few have come
+                raise
 
 
 def fed(flat, *, policy, slug="fed"):

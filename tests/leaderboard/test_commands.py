@@ -463,7 +463,7 @@ def test_demo_shows_a_real_benchmark_and_what_it_would_have_saved(transactional_
 )
 def test_demo_writes_its_full_runs_as_a_file_that_can_be_loaded(db, run, tmp_path, example, told):
     path = tmp_path / "outcomes.csv"
-    assert run("demo", "--write", str(path), "--example", example) == ""
+    assert run("demo", "--write", str(path), "--example", example) == f"Wrote {path}.\n"
     assert f"Would store in mine: {told}" in run("load", str(path), "--benchmark", "mine", "--dry-run")
     assert not Benchmark.objects.exists()
 

@@ -11,7 +11,7 @@ from django.db import ProgrammingError, connection, transaction
 from leaderboard.boards.models import Board
 from leaderboard.boards.queries import head_of
 from leaderboard.catalog.models import Benchmark, Policy, Role, Task
-from leaderboard.errors import Conflict
+from leaderboard.errors import Conflict, Refusal
 from leaderboard.operations import services
 from leaderboard.operations.events import mail_body
 from leaderboard.operations.models import Event, EventKind, Notification
@@ -219,7 +219,7 @@ def test_validation_is_asked_with_the_rules_of_the_policy(bench, monkeypatch):
     Policy.objects.create(
         benchmark=bench, number=2, band_lo=0.2, band_hi=0.8, strategy="spread", base_seed=5, hysteresis=0.05
     )
-    with pytest.raises(services.CannotCompute, match="no need"):
+    with refused(Refusal, "cannot_compute", match="no need"):
         validate(benchmark=bench, as_of=AS_OF)
     rule = asked["band_rule"]
     assert (rule.lo, rule.hi, rule.hysteresis) == (0.2, 0.8, 0.05)

@@ -11,6 +11,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
 from leaderboard.accounts.models import Scope, User
+from leaderboard.admin.rows import ReadOnlyAdmin
 from leaderboard.admin.urls import TABLES
 from leaderboard.catalog.models import Benchmark, Role
 from leaderboard.operations import corrections, people
@@ -275,6 +276,17 @@ def test_undone_twice_is_undone_once(client, toy):
     assert toy.agents.filter(submissions__status="accepted").count() == 16
 
 
+def test_an_error_of_our_own_is_no_query_of_the_visitor(client, toy, monkeypatch):
+    def broken(*_):
+        raise ValueError("a fault of the list")
+
+    client.force_login(User.objects.create_superuser(email="staff@example.org", password="x", name="Staff"))
+    monkeypatch.setattr(ReadOnlyAdmin, "get_queryset", broken)
+    for query in ("", "?e=1"):
+        with pytest.raises(ValueError, match="a fault of the list"):
+            client.get(f"/admin/catalog/agent/{query}")
+
+
 @pytest.mark.parametrize("asked", ["benchmark", "q", "status__exact"])
 def test_no_filter_takes_a_zero_byte(client, toy, asked):
     client.force_login(of_each_kind(toy)["operator"])
@@ -295,6 +307,8 @@ def test_no_filter_takes_a_zero_byte(client, toy, asked):
         "studies/tasksubset/?chosen_from__in=a,b",
         "catalog/task/?group__unaccent=x",
         "accounts/user/?password__startswith=argon2",
+        "operations/webhook/?secret__startswith=a",
+        "operations/webhook/?secret__regex=^a",
     ],
 )
 @pytest.mark.django_db(transaction=True)

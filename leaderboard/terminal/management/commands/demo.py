@@ -49,6 +49,7 @@ class Command(ServiceCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--file", type=Path, help="outcomes of your own: a flat file or a table")
+        parser.add_argument("--only", metavar="NAME", help="the benchmark to load, of a file of several")
         add_table_options(parser)
         parser.add_argument(
             "--example", choices=EXAMPLES, default=REAL, help=f"what to load without a file ({REAL})"
@@ -58,19 +59,29 @@ class Command(ServiceCommand):
         parser.add_argument("--port", type=port_number, default=8000)
 
     def handle(
-        self, *, file: Path | None, example: str, write: Path | None, serve: bool, port: int, **options: Any
+        self,
+        *,
+        file: Path | None,
+        only: str | None,
+        example: str,
+        write: Path | None,
+        serve: bool,
+        port: int,
+        **options: Any,
     ) -> None:
         if write:
             try:
                 self._write(write, example)
             except OSError as error:
                 raise CommandError(f"{write} cannot be written ({error}).") from None
+            if write.is_file():
+                self.stdout.write(f"Wrote {write}.")
             return
         if serve:
             check_free(port)
         call_command("migrate", verbosity=0)
         if file:
-            slug = self._load(file, table_options(options))
+            slug = self._load(file, table_options(options), only)
         else:
             slug = self._load_simulated() if example == SIMULATED else self._load(FILE)
         if not file and example == REAL:
@@ -121,8 +132,8 @@ class Command(ServiceCommand):
         self.stdout.write("The same history, as if it had been run here:")
         call_command("replay", slug, "--store", here, stdout=self.stdout)
 
-    def _load(self, file: Path, table: TableOptions = AS_FOUND) -> str:
-        flat, note = read(file, table=table)
+    def _load(self, file: Path, table: TableOptions = AS_FOUND, only: str | None = None) -> str:
+        flat, note = read(file, table=table, only=only)
         self.stdout.write(note, ending="\n" if note else "")
         slug = slugify(re.sub(r"\W", " ", flat.benchmark))[:100] or "benchmark"
         self.stdout.write(summary(store(flat, slug=slug), dry_run=False) + notes(flat))
