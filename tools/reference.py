@@ -113,7 +113,7 @@ class Commands:
             if self.common.get(spelling(action)) != meaning(action)
         ]
         usage, bundles = [name], {}
-        for action in actions:
+        for action in sorted(actions, key=lambda action: bool(action.option_strings)):
             if not action.option_strings or action.required:
                 usage.append(spelling(action))
             elif bundle := self.bundles[spelling(action)]:
@@ -208,6 +208,7 @@ def policy() -> str:
     rows, empty = {}, Policy()
     for name, rule in RULES.items():
         default, allowed = shown(name, getattr(empty, name)), rule.words.partition("; or empty: ")[0]
+        allowed = allowed.removeprefix("one of ").removeprefix("a ")
         rows[name] = (f"`{name}`", default or "empty", allowed, Policy._meta.get_field(name).help_text)
     return (
         "# Policy\n\nThe rules of a benchmark. Rows are numbered and never change; the highest is in force. "
