@@ -290,7 +290,8 @@ def test_every_command_line_is_listed_with_its_flags(package, main, capsys):
     assert len(names) >= 5
     text = (DOCS / "reference" / "analyses.md").read_text()
     of_package = next(part for part in text.split("\n## ") if part.startswith(f"`python -m {package}`"))
-    of_all = text.partition("\n## ")[0] + text.partition("\n## Options in common")[2]
+    tables = (DOCS / "reference" / "commands.md").read_text().partition("\n## Options in common")[2]
+    of_all = text.partition("\n## ")[0] + text.partition("\n## Options in common")[2] + tables
     for name in names:
         (row,) = re.findall(rf"^- `{name}\b.*(?:\n  - .*)*", of_package, re.MULTILINE)
         flags = set(re.findall(r"--[a-z-]+", help_of(name))) - {"--help"}

@@ -123,9 +123,10 @@ class Commands:
         yield f"- `{' '.join([*usage, *bundles])}`: {' '.join((parser.description or '').split())}"
         yield from (f"  - `{spelling(action)}`: {meaning(action)}" for action in own)
 
-    def in_common(self) -> str:
+    def in_common(self, without: str = "none") -> str:
         """Return a table of the options that three commands or more have."""
-        rows = [(f"`{option}`", self.bundles[option], text) for option, text in self.common.items()]
+        common = [one for one in self.common.items() if self.bundles[one[0]] != without]
+        rows = [(f"`{option}`", self.bundles[option], text) for option, text in common]
         return table(("option", "bundle", "meaning"), sorted(rows, key=lambda row: row[1]))
 
 
@@ -186,7 +187,8 @@ def analyses() -> str:
         "otherwise. All commands take `--json`; those that read flat files `--only BENCHMARK`; those that "
         f"draw at random `--seed SEED` (0). `--help` lists the rules that a command takes. {WRITTEN}",
         *(f"## `{program}`\n\n{page.listed(parsers)}" for program, parsers in programs.items()),
-        f"## Options in common\n\n{page.in_common()}",
+        "## Options in common\n\nTABLE: as on [the page of the service](commands.md#options-in-common).\n\n"
+        f"{page.in_common(without='TABLE')}",
     ]
     return "\n\n".join(parts) + "\n"
 
