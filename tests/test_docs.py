@@ -196,10 +196,18 @@ def test_every_block_says_what_it_is(page):
     assert {language for language, _ in blocks(page.read_text())} <= RUN | SHOWN
 
 
+def anchors(page):
+    """The headings of a page, as GitHub makes anchors of them."""
+    heads = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_inside_lead_somewhere(page):
-    for target in re.findall(r"\]\((?!https?:)([^)#]*)(?:#[^)]*)?\)", page.read_text()):
-        assert (page.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text()):
+        to = page.parent / target if target else page
+        assert to.exists(), target
+        assert not anchor or anchor in anchors(to), f"{target}#{anchor}"
 
 
 def stands(name):
@@ -233,6 +241,31 @@ def test_every_file_that_a_page_names_is_there():
     ]
     named = {(page, path) for page in pages for path in re.findall(r"`([\w/]+\.py)`", page.read_text())}
     assert [pair for pair in named if not any(file.endswith(f"/{pair[1]}") for file in files)] == []
+
+
+REPLAYED = {
+    "SWE-bench Verified": "swebench_verified",
+    "GAIA": "hal_gaia",
+    "CoreBench Hard": "hal_corebench_hard",
+}
+
+
+def test_the_readme_claims_what_was_replayed():
+    kept = (DOCS / "evidence" / "replay.txt").read_text()
+    readme = (ROOT / "README.md").read_text()
+    claimed = re.findall(
+        r"^\| (.+) \| (\d+) × (\d+) \| (.+) \| (.+) \| (.+) \| (.+) \|$", readme, re.MULTILINE
+    )
+    assert [name for name, *_ in claimed] == list(REPLAYED)
+    for name, agents, tasks, saved, pairs, random, five in claimed:
+        figures = kept.partition(f"\n{REPLAYED[name]}.csv.gz\n")[2].partition("\n\n")[0]
+        assert f"agents           {agents} with full runs on {tasks} tasks" in figures
+        assert f"runs saved       {saved} " in figures
+        assert f"pairs in order   {pairs} " in figures
+        assert f"random tasks at the same cost {random};" in figures
+        assert re.search(rf"^best five found  {five}\b", figures, re.MULTILINE)
+    assert "95% intervals    90.2%" in kept.partition("\nhal_corebench_hard.csv.gz\n")[2]
+    assert "hold the full score in 90% of cases" in readme
 
 
 # ------------------------------------------------------------------------------------------ what is public
