@@ -50,6 +50,7 @@ BUNDLES = {"a table of your own (docs/formats.md)": "TABLE", "rules": "RULES"}
 """Options that come together, by the title of their group in argparse."""
 EVERYWHERE = ("--json", "--only BENCHMARK", "--seed SEED")
 """Options that the page of the analyses explains once."""
+SHORT = {"whole number": "integer", "true or false": "boolean"}
 AS_STATED = ", as it was delivered; empty where it was not stated"
 Parsers = Mapping[str, argparse.ArgumentParser]
 
@@ -210,7 +211,7 @@ def policy() -> str:
     rows, empty = {}, Policy()
     for name, rule in RULES.items():
         default, allowed = shown(name, getattr(empty, name)), rule.words.partition("; or empty: ")[0]
-        allowed = allowed.removeprefix("one of ").removeprefix("a ")
+        allowed = re.sub(r"^(one of|a (whole )?number( from| of)?) ", "", allowed)
         rows[name] = (f"`{name}`", default or "empty", allowed, Policy._meta.get_field(name).help_text)
     return (
         "# Policy\n\nThe rules of a benchmark. Rows are numbered and never change; the highest is in force. "
@@ -246,7 +247,8 @@ def data_dictionary() -> str:
     def rows(some: Iterable[ExportColumn], where: str = "") -> str:
         plain = [column.as_plain() for column in some]
         texts = [one["description"].removeprefix(where).replace(AS_STATED, "") for one in plain]
-        cells = [(f"`{one['name']}`", one["type"], text) for one, text in zip(plain, texts, strict=True)]
+        kinds = [SHORT.get(one["type"], one["type"]) for one in plain]
+        cells = [(f"`{one['name']}`", *told) for one, *told in zip(plain, kinds, texts, strict=True)]
         return table(("column", "type", "what it holds"), cells)
 
     (first, where), *_ = ON.items()
