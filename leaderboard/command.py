@@ -28,7 +28,6 @@ def main() -> None:
         sys.exit(
             "bandstand-server needs its extra, which is not installed: pip install '.[server]' in a checkout"
         )
-    #: DJANGO_SETTINGS_MODULE | `leaderboard.settings` | module of these settings
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
     # Commands multiply many small matrices, where a second thread of BLAS costs more than it saves.
     #: OPENBLAS_NUM_THREADS | 1 in commands | threads of one matrix multiplication
