@@ -30,6 +30,7 @@ def main() -> None:
         )
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
     # Commands multiply many small matrices, where a second thread of BLAS costs more than it saves.
+    #: OPENBLAS_NUM_THREADS | 1 in commands | threads of one matrix multiplication
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # What is imported stays: the collector would go through it again and again, a tenth of a migration.
     gc.set_threshold(10_000, 10, 10)
