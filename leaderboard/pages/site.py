@@ -1,12 +1,13 @@
-"""The pages of one benchmark as files that any web server, or GitHub Pages, can serve.
+"""The pages of one benchmark as files that any web server, such as GitHub Pages, can serve.
 
-The pages are those of the service. From the board on, each link that has a place among the files is followed;
-links between the files are relative. What needs the service, such as a form, is left out; of a link that leads
-to it the text stays.
+They are the pages of the service. From the board on, each link is followed that has a place among the files,
+and becomes relative. What needs the service, such as a form, is left out; of a link that leads there the text
+stays.
 """
 
 import re
 from collections.abc import Iterator
+from html import escape, unescape
 from http import HTTPStatus
 from pathlib import Path
 from posixpath import dirname, relpath
@@ -18,112 +19,117 @@ from django.urls import reverse
 
 from leaderboard.boards.queries import latest_board
 from leaderboard.catalog.models import Benchmark
+from leaderboard.pages.ordered_outcomes import read_once
 
-LINK = re.compile(r'<a\b([^>]*?)\bhref="([^"]*)"([^>]*)>(.*?)</a>', re.DOTALL)
-SOURCE = re.compile(r'(<(?:link|script|img)\b[^>]*?\b(?:href|src)=")([^"]*)(")')
-IN_CSS = re.compile(r"url\(\"?([^)\"]+)\"?\)")
-NEEDS_SERVICE = re.compile(
-    r'<form\b.*?</form>|<link rel="alternate" type="application/json[^>]*>', re.DOTALL
-)
-VIEWS = ("target", "view", "rows")  # what may be asked of the board and the tasks
-TYPES = {"text/html": ".html", "application/json": ".json", "application/atom+xml": ".xml"}
-LEFT_OUT = ("embed", "cite", "submissions", "assignments", "report", "freeze")
+ANCHOR = re.compile(r'<a\b([^>]*?)\s+href="([^"]*)"([^>]*)>(.*?)</a>', re.DOTALL)
+SOURCE = re.compile(r'(<(?:link|script|img)\b[^>]*?\s(?:href|src)=")([^"]*)(")')
+SOURCE_IN_CSS = re.compile(r"url\(\"?([^)\"]+)\"?\)")
+NEEDS_SERVICE = re.compile(r"<form\b.*?</form>", re.DOTALL)
+VIEWS = ("target", "view", "rows")  # what may be asked of the board
+EXPORTS = ("board", "outcomes.csv", "outcomes.ndjson", "outcomes.parquet", "board.csv", "board.ndjson")
+EXPORTS += ("board.parquet", "subsets.json", "data-dictionary")
+PAGES = ("history", "validity", "uncertainty", "health", "tasks", "data", "compare")
+FILES = {"feed": "feed.xml", "board.md": "board.md", "badge.svg": "badge.svg", "card.png": "card.png"}
+ONE = re.compile(r"(?:agents|tasks)/\d+")
+DRAWING = re.compile(r"plots/([\w-]+)\.svg")
 
 
-class SiteError(Exception):
-    """A page that the service could not make."""
+class PageRefused(RuntimeError):
+    """The service did not answer with a page."""
 
 
-def write_site(benchmark: Benchmark, folder: Path) -> Iterator[str]:
-    """Write the pages below a folder, and yield the path of each file when it is there.
+def write_site(benchmark: Benchmark, folder: Path) -> Iterator[Path]:
+    """Write the pages into a folder; yields each file when it is there.
 
-    Raises NoBoardYet and SiteError.
+    Raises NoBoardYet and PageRefused.
     """
     board = latest_board(benchmark)
-    ranked = board.entries.filter(rank__isnull=False).order_by("position").values_list("agent", flat=True)
-    site = _Site(benchmark, board.number)
-    leader, *others = [*ranked] or [None]
-    compare = reverse("pages:compare", args=[benchmark.slug])
-    site.reach(site.root)
+    ranked = board.entries.filter(rank__isnull=False).order_by("position")
+    site = Site(benchmark, board.number)
+    site.reach(site.board)
+    leader, *others = ranked.values_list("agent", flat=True) or [None]
     for other in others:
-        site.reach(f"{compare}?a={leader}&a={other}")
-    while site.waiting:
-        address, path = site.waiting.popitem()
-        content = site.content(address, path)
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
-        yield path
+        site.reach(f"{site.board}/compare?a={leader}&a={other}")
+    with read_once():
+        while site.waiting:
+            address, place = site.waiting.popitem()
+            path = folder / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(site.content(address))
+            yield path
 
 
-class _Site:
-    def __init__(self, benchmark: Benchmark, latest: int) -> None:
-        self.root = reverse("pages:board", args=[benchmark.slug])
+class Site:
+    """Which addresses have a place among the files, and what lies there."""
+
+    def __init__(self, benchmark: Benchmark, number: int) -> None:
+        self.board = reverse("pages:board", args=[benchmark.slug])
         self.api = reverse("api:benchmark", args=[benchmark.slug])
-        self.version = f"v{latest}"
-        self.client = Client(SERVER_NAME="localhost", BANDSTAND_SITE="1")
-        self.waiting, self.paths = dict[str, str](), set[str]()
+        self.number = number
+        self.waiting: dict[str, str] = {}
+        self._reached: set[str] = set()
+        self._client = Client(SERVER_NAME="localhost", raise_request_exception=False)
 
     def reach(self, address: str) -> str:
-        """The path of the file for an address of the service, to be written; empty where there is none."""
-        path = self._place(address)
-        if path and path not in self.paths:
-            self.paths.add(path)
-            self.waiting[address] = path
-        return path
+        """The place of an address, to be written; empty where it has none."""
+        place = self.place(address)
+        if place and place not in self._reached:
+            self._reached.add(place)
+            self.waiting[address] = place
+        return place
 
-    def _place(self, address: str) -> str:
+    def place(self, address: str) -> str:
         path, _, query = address.partition("?")
         asked = parse_qsl(query)
+        names = {name for name, _ in asked}
+        rest = path.removeprefix(self.board).removeprefix("/")
         if path.startswith(settings.STATIC_URL):
             return path.removeprefix("/")
         if path == reverse("pages:methods"):
             return "methods.html"
-        for root, start in ((f"{self.api}/", "data/"), (f"{self.root}/", ""), (self.root, "")):
-            if path.startswith(root):
-                name = path.removeprefix(root)
-                break
-        else:
+        if path.startswith(f"{self.api}/"):
+            name = path.removeprefix(f"{self.api}/").replace(f"boards/{self.number}", "board")
+            return f"data/{name}{'' if '.' in name else '.json'}" if name in EXPORTS and not query else ""
+        if path != self.board and not path.startswith(f"{self.board}/"):
             return ""
-        if name == self.version:
-            name = ""
-        if set(name.split("/")) & set(LEFT_OUT) or (start and query):
+        if rest in ("", f"v{self.number}") and names <= {*VIEWS}:
+            return f"{'-'.join(['index', *(value for _, value in asked)])}.html"
+        if drawing := DRAWING.fullmatch(rest):
+            return f"plots/{'-'.join([drawing[1], *(value for _, value in asked)])}.svg"
+        if rest == "compare" and names == {"a"} and len(asked) == 2:
+            return f"compare/{asked[0][1]}-{asked[1][1]}.html"
+        if rest == "badge.svg" and names == {"agent"}:
+            return f"badges/{asked[0][1]}.svg"
+        if query:
             return ""
-        names = {field for field, _ in asked}
-        if not (names <= set(VIEWS) or name.startswith("plots/") or names == {"a"} or names == {"agent"}):
-            return ""
-        values = [value for _, value in asked]
-        if names == {"a"}: 
-            values = values[1:] if len(values) == 2 else values
-        stem, dot, ending = (name or "index").partition(".")
-        stem = "-".join([stem, *(re.sub(r"\W+", "-", value) for value in values)])
-        return f"{start}{stem}{dot}{ending}" if dot else f"{start}{stem}" + (".json" if start else ".xml" if name == "feed" else ".html")
+        return FILES.get(rest) or (f"{rest}.html" if rest in PAGES or ONE.fullmatch(rest) else "")
 
-    def content(self, address: str, path: str) -> bytes:
-        response = self.client.get(address)
-        content = b"".join(response) if response.streaming else response.content
+    def content(self, address: str) -> bytes:
+        response = self._client.get(address)
+        content = b"".join(response) if response.streaming else response.content  # type: ignore[arg-type]
         if response.status_code != HTTPStatus.OK:
-            raise SiteError(f"{address} answered {response.status_code}.")
+            raise PageRefused(f"{address} answered {response.status_code}.")
         kind = response.headers["Content-Type"].partition(";")[0]
         if kind == "text/css":
-            base = address
-            for found in IN_CSS.findall(content.decode()):
-                self.reach(urljoin(base, found))
+            for source in SOURCE_IN_CSS.findall(content.decode()):
+                self.reach(urljoin(address, source))
         if kind not in ("text/html", "image/svg+xml"):
             return content
         text = NEEDS_SERVICE.sub("", content.decode())
-        text = LINK.sub(lambda found: self._link(found, address, path), text)
-        return SOURCE.sub(lambda found: found[1] + self._relative(found[2], address, path) + found[3], text).encode()
+        text = ANCHOR.sub(lambda found: self._anchor(found, address), text)
+        return SOURCE.sub(
+            lambda found: found[1] + self._relative(found[2], address) + found[3], text
+        ).encode()
 
-    def _link(self, found: re.Match[str], address: str, path: str) -> str:
+    def _anchor(self, found: re.Match[str], address: str) -> str:
         before, target, after, text = found.groups()
-        place = self._relative(target, address, path)
-        return f'<a{before}href="{place}"{after}>{text}</a>' if place else text
+        link = self._relative(target, address)
+        return f'<a{before} href="{link}"{after}>{text}</a>' if link else text
 
-    def _relative(self, target: str, address: str, path: str) -> str:
+    def _relative(self, target: str, address: str) -> str:
+        """A link of a page as it leads from file to file; empty where it leads to the service."""
         if urlsplit(target).scheme or target.startswith("#"):
             return target
-        whole, _, fragment = urljoin(address, target.replace("&amp;", "&")).partition("#")
+        whole, mark, fragment = urljoin(address, unescape(target)).partition("#")
         place = self.reach(whole)
-        mark = f"#{fragment}" if fragment else ""
-        return place and relpath(place, dirname(path) or ".") + mark
+        return place and escape(relpath(place, dirname(self.place(address)) or ".") + mark + fragment)
