@@ -70,7 +70,7 @@ def use_store_of_its_own() -> None:
 
 
 def _execute(arguments: list[str]) -> None:
-    if arguments[1:2] == ["site"] and any(map(os.path.isfile, arguments[2:3])):
+    if arguments[1:2] == ["site"] and any(map(os.path.isfile, arguments[2:])):
         use_store_of_its_own()
     if needs_database(arguments[1:]):
         try:

@@ -1,12 +1,13 @@
 """The pages of one benchmark as files that any web server, such as GitHub Pages, can serve.
 
 They are the pages of the service. From the board on, each link is followed that has a place among the files,
-and becomes relative. What needs the service, such as a form, is left out; of a link that leads there the text
-stays.
+and becomes relative. Templates leave out what needs the service where `request.META.IS_FILE`; of any other
+link to the service the text stays.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import cache, partial
 from html import escape, unescape
 from http import HTTPStatus
 from pathlib import Path
@@ -14,61 +15,77 @@ from posixpath import dirname, relpath
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from django.conf import settings
-from django.test import Client
+from django.test import Client, override_settings
 from django.urls import reverse
 
 from leaderboard.boards.queries import latest_board
 from leaderboard.catalog.models import Benchmark
+from leaderboard.operations.runs import Progress
 from leaderboard.pages.ordered_outcomes import read_once
 
+ORIGIN = "http://bandstand.invalid"  # of addresses that are written in full
 ANCHOR = re.compile(r'<a\b([^>]*?)\s+href="([^"]*)"([^>]*)>(.*?)</a>', re.DOTALL)
 SOURCE = re.compile(r'(<(?:link|script|img)\b[^>]*?\s(?:href|src)=")([^"]*)(")')
 SOURCE_IN_CSS = re.compile(r"url\(\"?([^)\"]+)\"?\)")
-NEEDS_SERVICE = re.compile(r"<form\b.*?</form>", re.DOTALL)
-VIEWS = ("target", "view", "rows")  # what may be asked of the board
+IN_FULL = re.compile(re.escape(ORIGIN) + r"(/[^\s\"'<>)&]*(?:&amp;[^\s\"'<>)&]*)*)?")
+META_IN_FULL = re.compile(r'\n *<meta property="og:(?:url|image[^"]*)"[^>]*>')
+VIEWS = ("target", "view", "rows", "plot")  # what may be asked of the board
+MAX_CHOICES = 2  # of them, in one address
 EXPORTS = ("board", "outcomes.csv", "outcomes.ndjson", "outcomes.parquet", "board.csv", "board.ndjson")
 EXPORTS += ("board.parquet", "subsets.json", "data-dictionary")
 PAGES = ("history", "validity", "uncertainty", "health", "tasks", "data", "compare")
 FILES = {"feed": "feed.xml", "board.md": "board.md", "badge.svg": "badge.svg", "card.png": "card.png"}
 ONE = re.compile(r"(?:agents|tasks)/\d+")
-DRAWING = re.compile(r"plots/([\w-]+)\.svg")
+DRAWING = re.compile(r"plots/([a-z]+)\.svg")  # that of one agent or task is in its page
+TEXTS = ("text/html", "image/svg+xml", "application/atom+xml", "text/markdown")
+MADE_BY = "data/board.json"  # what each of these folders holds
 
 
 class PageRefused(RuntimeError):
     """The service did not answer with a page."""
 
 
-def write_site(benchmark: Benchmark, folder: Path) -> Iterator[Path]:
-    """Write the pages into a folder; yields each file when it is there.
+@override_settings(PAGES_KEPT=0, SITE_URL=ORIGIN)
+def write_site(benchmark: Benchmark, folder: Path, *, url: str, progress: Progress | None) -> int:
+    """Write the pages into a folder, and return how many files they are.
+
+    url: where they will be served, for addresses that must be whole; without one these are relative, and
+    other sites have no picture of the board to show.
 
     Raises NoBoardYet and PageRefused.
     """
-    board = latest_board(benchmark)
-    ranked = board.entries.filter(rank__isnull=False).order_by("position")
-    site = Site(benchmark, board.number)
-    site.reach(site.board)
-    leader, *others = ranked.values_list("agent", flat=True) or [None]
-    for other in others:
-        site.reach(f"{site.board}/compare?a={leader}&a={other}")
+    site = Site(benchmark, url)
+    for address in site.beginning:
+        site.reach(address)
+    n = 0
     with read_once():
         while site.waiting:
             address, place = site.waiting.popitem()
             path = folder / place
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(site.content(address))
-            yield path
+            n += 1
+            if progress:
+                progress(n, n + len(site.waiting))
+    return n
 
 
 class Site:
     """Which addresses have a place among the files, and what lies there."""
 
-    def __init__(self, benchmark: Benchmark, number: int) -> None:
+    def __init__(self, benchmark: Benchmark, url: str) -> None:
+        board = latest_board(benchmark)
+        ranked = board.entries.filter(rank__isnull=False).order_by("position")
+        leader, *others = map(str, ranked.values_list("agent", flat=True)) if ranked else ("",)
         self.board = reverse("pages:board", args=[benchmark.slug])
         self.api = reverse("api:benchmark", args=[benchmark.slug])
-        self.number = number
+        self.number, self.leader, self.url = board.number, leader, url
+        self.beginning = [self.board, f"{self.api}/board", f"{self.board}/badge.svg"]
+        self.beginning += [f"{self.board}/card.png"] * bool(url)
+        self.beginning += [f"{self.board}/compare?a={leader}&a={other}" for other in others]
         self.waiting: dict[str, str] = {}
         self._reached: set[str] = set()
-        self._client = Client(SERVER_NAME="localhost", raise_request_exception=False)
+        self._client = Client(SERVER_NAME="localhost", IS_FILE="yes", raise_request_exception=False)
 
     def reach(self, address: str) -> str:
         """The place of an address, to be written; empty where it has none."""
@@ -93,11 +110,11 @@ class Site:
         if path != self.board and not path.startswith(f"{self.board}/"):
             return ""
         if rest in ("", f"v{self.number}") and names <= {*VIEWS}:
-            return f"{'-'.join(['index', *(value for _, value in asked)])}.html"
-        if drawing := DRAWING.fullmatch(rest):
-            return f"plots/{'-'.join([drawing[1], *(value for _, value in asked)])}.svg"
-        if rest == "compare" and names == {"a"} and len(asked) == 2:
-            return f"compare/{asked[0][1]}-{asked[1][1]}.html"
+            return f"{_named('index', asked)}.html" if len(asked) <= MAX_CHOICES else ""
+        if (drawing := DRAWING.fullmatch(rest)) and names <= {*VIEWS}:
+            return f"plots/{_named(drawing[1], asked)}.svg"
+        if rest == "compare" and len(asked) == 2 and asked[0] == ("a", self.leader) and asked[1][0] == "a":
+            return f"compare/{self.leader}-{asked[1][1]}.html"
         if rest == "badge.svg" and names == {"agent"}:
             return f"badges/{asked[0][1]}.svg"
         if query:
@@ -113,23 +130,34 @@ class Site:
         if kind == "text/css":
             for source in SOURCE_IN_CSS.findall(content.decode()):
                 self.reach(urljoin(address, source))
-        if kind not in ("text/html", "image/svg+xml"):
+        if kind not in TEXTS:
             return content
-        text = NEEDS_SERVICE.sub("", content.decode())
-        text = ANCHOR.sub(lambda found: self._anchor(found, address), text)
-        return SOURCE.sub(
-            lambda found: found[1] + self._relative(found[2], address) + found[3], text
-        ).encode()
+        link = cache(partial(self._link, address))
+        text = content.decode() if self.url else META_IN_FULL.sub("", content.decode())
+        text = IN_FULL.sub(partial(self._in_full, address), text)
+        text = ANCHOR.sub(partial(_anchor, link), text)
+        return SOURCE.sub(lambda found: found[1] + link(found[2]) + found[3], text).encode()
 
-    def _anchor(self, found: re.Match[str], address: str) -> str:
-        before, target, after, text = found.groups()
-        link = self._relative(target, address)
-        return f'<a{before} href="{link}"{after}>{text}</a>' if link else text
+    def _in_full(self, address: str, found: re.Match[str]) -> str:
+        target = unescape(found[1] or self.board)
+        if not self.url:
+            return escape(target) if "html" in self.place(address) else self._link(address, target)
+        return escape(f"{self.url}/{self.reach(target)}")
 
-    def _relative(self, target: str, address: str) -> str:
+    def _link(self, address: str, target: str) -> str:
         """A link of a page as it leads from file to file; empty where it leads to the service."""
         if urlsplit(target).scheme or target.startswith("#"):
             return target
         whole, mark, fragment = urljoin(address, unescape(target)).partition("#")
         place = self.reach(whole)
         return place and escape(relpath(place, dirname(self.place(address)) or ".") + mark + fragment)
+
+
+def _anchor(link: Callable[[str], str], found: re.Match[str]) -> str:
+    before, target, after, text = found.groups()
+    place = link(target)
+    return f'<a{before} href="{place}"{after}>{text}</a>' if place else text
+
+
+def _named(page: str, asked: list[tuple[str, str]]) -> str:
+    return "-".join([page, *(f"{name}-{value}" for name, value in sorted(asked))])
