@@ -4,9 +4,11 @@ import atexit
 import errno
 import gc
 import os
+import shutil
 import signal
 import sys
 from importlib.util import find_spec
+from tempfile import mkdtemp
 
 from leaderboard import postgres
 
@@ -61,7 +63,16 @@ def check_text(arguments: list[str]) -> None:
             sys.exit(f"The argument {argument!r} is not UTF-8 text.")
 
 
+def use_store_of_its_own() -> None:
+    """Work on an embedded server whose folder goes when this process ends."""
+    os.environ.pop("DATABASE_URL", None)
+    os.environ["BANDSTAND_HOME"] = folder = mkdtemp(prefix="bst-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # after the server was stopped: in reverse
+
+
 def _execute(arguments: list[str]) -> None:
+    if arguments[1:2] == ["site"] and any(map(os.path.isfile, arguments[2:])):
+        use_store_of_its_own()
     if needs_database(arguments[1:]):
         try:
             postgres.ensure()
