@@ -212,7 +212,7 @@ def task_page(benchmark: Benchmark, pk: int) -> dict[str, Any]:
     return page | {
         "rate": plain(of.rates)[column],
         "place": of.easiest.tolist().index(column) + 1,
-        "discrimination": plain(single_tasks.discriminations(means))[column] if of.n_agents else None,
+        "discrimination": plain(single_tasks.discriminations(means, [column]))[0] if of.n_agents else None,
         "n_discriminated": int((single_tasks.on_equal_terms(means) & ~np.isnan(means[:, column])).sum()),
     }
 
