@@ -15,7 +15,7 @@ from leaderboard.studies.outcomes import OutcomeGrid, read_outcomes, single_task
 
 def plain(values: np.ndarray) -> list[Outcome]:
     """As floats, None for NaN."""
-    return [None if np.isnan(value) else float(value) for value in values]
+    return np.where(np.isnan(values), None, values).tolist()  # type: ignore[call-overload, no-any-return]
 
 
 @dataclass(frozen=True, eq=False)
