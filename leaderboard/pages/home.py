@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.db.models import OuterRef, Prefetch, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -10,11 +11,14 @@ from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.queries import visible_standings, with_costs_visible, withdrawn_since
 from leaderboard.catalog.models import Visibility
 from leaderboard.catalog.queries import visible_benchmarks
-from leaderboard.pages.access import for_all
+from leaderboard.pages.access import absolute, for_all
 from leaderboard.pages.board import choose_reference
-from leaderboard.pages.board_table import compare_to, lines_at
-from leaderboard.plots.ranks import N_STRIP, rank_strip
-from leaderboard.studies.answers import Standings, validated, words
+from leaderboard.pages.board_table import compare_to, cost_cell, leader_of, lines_at
+from leaderboard.studies.answers import validated, words
+
+
+N_FIRST = 5
+FIND_FROM = 8  # benchmarks
 
 
 def listed_benchmarks() -> list[dict[str, Any]]:
@@ -31,40 +35,39 @@ def listed_benchmarks() -> list[dict[str, Any]]:
         reverse=True,
     )
     withdrawn = withdrawn_since(boards)
-    rows = []
-    for board in boards:
-        standings = visible_standings(board, board.listed)
-        rows.append(
-            {
-                "benchmark": board.benchmark,
-                "board": board,
-                "standings": standings,
-                "gone": words.withdrawn_text(withdrawn.get(board.pk, ())),
-                "verdict_parts": words.headline_parts(standings),
-                "n_ranked": standings.targets[standings.target].n_ranked,
-                "strip": _strip(standings),
-            }
-        )
+    rows = [_row(board, words.withdrawn_text(withdrawn.get(board.pk, ()))) for board in boards]
     return rows + [{"benchmark": one} for one in benchmarks if not one.published]
 
 
-def _strip(standings: Standings) -> str:
-    n = standings.targets[standings.target].n_ranked
-    if n < 2:
-        return ""
-    lines = lines_at(standings, standings.target)
-    compare_to(choose_reference(lines), lines[:N_STRIP], standings)
-    bars = [
-        (line.target_result.rank_lower, line.target_result.rank_upper, line.standing)
-        for line in lines[:N_STRIP]
-        if line.target_result.rank_lower is not None and line.target_result.rank_upper is not None
-    ]
-    return rank_strip(bars, n) if bars else ""
+def _row(board: Any, gone: str) -> dict[str, Any]:
+    standings = visible_standings(board, board.listed)
+    lines = lines_at(standings, standings.target, board.listed)
+    leader = leader_of(lines)
+    first = [line for line in lines[:N_FIRST] if line.target_result.rank is not None]
+    compare_to(choose_reference(lines), lines, standings)
+    return {
+        "benchmark": board.benchmark,
+        "board": board,
+        "gone": gone,
+        "verdict": words.sentence(words.could_be_first(standings)),
+        "n_ranked": standings.targets[standings.target].n_ranked,
+        "first": first,
+        "leader": leader,
+        "over": words.tasks_of(standings, standings.target),
+        "cost": cost_cell({}, leader) if leader else "",
+    }
 
 
 @for_all
 def home(request: HttpRequest) -> HttpResponse:
-    return render(request, "pages/home.html", {"listed": listed_benchmarks()})
+    every, find = listed_benchmarks(), request.GET.get("find", "").strip()[:255]
+    found = [
+        one
+        for one in every
+        if find.casefold() in f"{one['benchmark'].title} {one['benchmark'].description}".casefold()
+    ]
+    shown = {"listed": found, "n": len(every), "find": find, "has_find": len(every) >= FIND_FROM}
+    return render(request, "pages/home.html", shown)
 
 
 # ---------------------------------------------------------------------------------------------------- methods
@@ -87,3 +90,9 @@ def methods(request: HttpRequest) -> HttpResponse:
         "trust": {words.TRUST[level]: text for level, text in words.TRUST_MEANS.items()},
     }
     return render(request, "pages/methods.html", shown)
+
+
+@for_all
+def submit(request: HttpRequest) -> HttpResponse:
+    shown = {"server": absolute(request, "/").rstrip("/"), "registration": settings.OPEN_REGISTRATION}
+    return render(request, "pages/submit.html", shown)

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages.access import absolute
 from leaderboard.plots.marks import Chart
-from leaderboard.studies.answers import Changes, table, words
+from leaderboard.studies.answers import AtTarget, Changes, table, words
 
 if TYPE_CHECKING:  # it takes cells from here
     from leaderboard.pages.board_table import BoardLine, TableColumn
@@ -46,6 +46,13 @@ def meaning_of(term: str) -> SafeString:
 def percent(value: float | None) -> str:
     """0.8659 is 86.6."""
     return NONE if value is None else words.percent(value)
+
+
+@register.filter
+def score(at: AtTarget) -> str:
+    """66.9 ± 3.1%, half of the 95% interval; ~ before an estimate, and no ± where that is not known."""
+    half = "" if at.lower is None or at.upper is None else f" ± {words.percent((at.upper - at.lower) / 2)}"
+    return NONE if at.score is None else f"{'~' if at.estimated else ''}{words.percent(at.score)}{half}%"
 
 
 @register.filter
@@ -136,6 +143,12 @@ def day(moment: datetime | str | None) -> SafeString:
         return NOT_STATED
     text = moment if isinstance(moment, str) else f"{timezone.localtime(moment):%Y-%m-%d}"
     return _time(text, text)
+
+
+@register.filter
+def is_web(address: str) -> bool:
+    """Whether it may be linked: a page on the web, no script."""
+    return address.startswith(("https://", "http://"))
 
 
 @register.filter
