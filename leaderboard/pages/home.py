@@ -16,7 +16,6 @@ from leaderboard.pages.board import choose_reference
 from leaderboard.pages.board_table import compare_to, cost_cell, leader_of, lines_at
 from leaderboard.studies.answers import validated, words
 
-
 N_FIRST = 5
 FIND_FROM = 8  # benchmarks
 

@@ -90,6 +90,7 @@ class DotLayout(NamedTuple):
 
 
 WIDE = DotLayout(width=820, words=304, start=320, end=680, height=46, line=17, label=17)
+FULL = DotLayout(width=1200, words=310, start=440, end=1010, height=46, line=17, label=17)
 NARROW = DotLayout(width=344, words=344, start=10, end=334, height=64, line=46, label=12)
 
 
@@ -102,7 +103,7 @@ def dots(
     hi: float,
     ticks: Sequence[Named],
     rules: Sequence[Named] = (),
-    narrow: bool = False,
+    layout: DotLayout = WIDE,
 ) -> SafeString:
     """Draw a row for each value on one scale; `rules` are upright lines that tell above what they are.
 
@@ -110,7 +111,6 @@ def dots(
     """
     if not rows:
         raise ValueError("nothing to draw")
-    layout = NARROW if narrow else WIDE
     x = LinearScale(lo, hi, layout.start, layout.end)
     bottom = TOP + layout.height * len(rows)
     marks = []
@@ -126,7 +126,7 @@ def dots(
         top = TOP + place * layout.height
         marks += [*_words(row, label, top, layout), *_value(row, x, top + layout.line)]
     return drawing(
-        name=f"{name}-narrow" if narrow else name,
+        name=f"{name}-narrow" if layout is NARROW else name,
         title=title,
         width=layout.width,
         height=bottom + BOTTOM,
@@ -134,8 +134,8 @@ def dots(
     )
 
 
-def both_widths(**drawing_of: Any) -> dict[str, SafeString]:
-    return {"svg": dots(**drawing_of), "narrow": dots(**drawing_of, narrow=True)}
+def both_widths(*, wide: DotLayout = WIDE, **drawing_of: Any) -> dict[str, SafeString]:
+    return {"svg": dots(**drawing_of, layout=wide), "narrow": dots(**drawing_of, layout=NARROW)}
 
 
 def _words(row: DotRow, label: str, top: float, layout: DotLayout) -> list[SafeString]:

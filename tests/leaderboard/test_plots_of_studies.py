@@ -13,9 +13,18 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def drawn(rows, *, narrow=False, lo=0.0, hi=1.0, rules=()):
-    ticks = [(0.5, "50%")]
+    ticks, layout = [(0.5, "50%")], NARROW if narrow else WIDE
     return ET.fromstring(
-        dots(name="t", title="A <t>", rows=rows, lo=lo, hi=hi, ticks=ticks, rules=rules, narrow=narrow)
+        dots(
+            name="t",
+            title="A <t>",
+            rows=rows,
+            lo=lo,
+            hi=hi,
+            ticks=ticks,
+            rules=rules,
+            layout=NARROW if narrow else WIDE,
+        )
     )
 
 

@@ -13,7 +13,6 @@ from tests.leaderboard.pages.conftest import AS_OF
 from tests.seen import text_of
 from tests.toys import csv_text, graded, ladder, load_text, recomputed
 
-
 NAMES = re.compile(r"<bdi>(.*?)</bdi>")
 
 
