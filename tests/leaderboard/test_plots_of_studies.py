@@ -23,7 +23,7 @@ def drawn(rows, *, narrow=False, lo=0.0, hi=1.0, rules=()):
             hi=hi,
             ticks=ticks,
             rules=rules,
-            layout=NARROW if narrow else WIDE,
+            layout=layout,
         )
     )
 

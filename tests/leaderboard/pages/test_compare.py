@@ -141,7 +141,7 @@ def test_facts_stand_side_by_side_and_what_differs_from_the_reference_is_bold(cl
         "Organisation": ["Acme", "*–not stated", "*–not stated"],
         "Trust": ["verified"] * 3,
     }  # no agent states a link
-    Policy.objects.update(show_costs=False)
+    Policy.objects.create(benchmark=Benchmark.objects.get(), number=2, show_costs=False)
     assert "Cost per run" not in facts(client.get(address("a05", "a04")))
 
 
