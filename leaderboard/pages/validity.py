@@ -233,8 +233,8 @@ def width_chart(result: Plain) -> Chart | None:
     return Chart(
         name="widths",
         title="Width of the band",
-        lede="Pairs in the right order when each agent in turn is new, with 95% intervals. A wider band needs "
-        "more tasks. Filled: the band in use.",
+        lede="Pairs in the right order when each agent in turn is new, with 95% intervals. A wider band "
+        "needs more tasks. Filled: the band in use.",
         heads=("Pass rates", "Tasks", "Pairs in order", "From", "To", "Spearman’s ρ"),
         rows=tuple(rows),
         **both_widths(

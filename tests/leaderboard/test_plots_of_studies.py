@@ -116,7 +116,7 @@ def test_a_level_stands_against_the_line_at_which_it_alerts():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "not known"), (0, "0"), (7.0, "7.00"), (0.0168, "0.0168"), (-0.5, "−0.500"), (1234.5, "1,234")],
+    [(None, "unknown"), (0, "0"), (7.0, "7.00"), (0.0168, "0.0168"), (-0.5, "−0.500"), (1234.5, "1,234")],
 )
 def test_levels_are_told_in_about_three_figures(value, text):
     assert level_text(value) == text

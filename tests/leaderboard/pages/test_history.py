@@ -169,7 +169,7 @@ class TestHistory:
             client.get("/b/toy/history")
         withdraw("a00")
         recomputed(as_of=AS_OF)
-        # From three boards on a chart: the boards, who is withdrawn, the best of each, where former ones stand
+        # From three boards on a chart: boards, who is withdrawn, the best of each, where former ones stand
         with django_assert_num_queries(8):
             client.get("/b/toy/history")
 

@@ -60,7 +60,7 @@ def test_what_it_tells(client, publish):
     text = text_of(seen(client, "t06"))
     assert "Pass rate 25.0%, number 8 of 10, easiest first." in text
     assert "Discrimination 0.62 over 4 agents" in text  # by hand in test_tasks_page
-    for unknown in ("Ranking task", "Invalid trials", "Category", "Versions", "Over time"):
+    for unknown in ("Ranking task", "Invalid trials", "Category", "Versions"):
         assert unknown not in text.split("Figures")[1]
 
 
