@@ -161,8 +161,8 @@ def pairs_chart(tests: list[dict[str, Any]]) -> Chart | None:
     return Chart(
         name="validity",
         title="Pairs in the right order",
-        lede="Dot: estimated full score, with its 95% interval. Orange: a random subset of the same size. Left "
-        "line: the value if agents did not differ.",
+        lede="Dot: estimated full score, with its 95% interval. Orange: a random subset of the same size. "
+        "Left line: the value if agents did not differ.",
         heads=("Test", "Pairs in order", "From", "To", "Random subset", "Agents"),
         rows=tuple(
             (test["label"], *map(_percent, test["values"]), f"{test['figures']['n']:,}") for test in tests

@@ -250,10 +250,9 @@ def test_advice_compares_what_costs_the_same_over_measured_facets_alone(client, 
     measure_variance(benchmark=repeated, as_of=AS_OF)
     text = text_of(client.get("/b/toy/uncertainty"))
     assert (
-        "For these tasks, at the cost of twice as many outcomes, one agent's error bar would be 29% shorter "
-        "with twice as many trials a task."
+        "For these tasks, one agent's error bar is 29% smaller with twice as many trials per task."
     ) in text
-    assert "Unknown, since only one level was seen: what more prompts and judges would do." in text
+    assert "The effect of more prompts and judges is unknown: only one level was seen." in text
     assert "twice as many prompts" not in text
     assert "+2 prompts" not in text
 

