@@ -159,9 +159,9 @@ def _sentences(
         yield f"The effect of more {names} is unknown: only one level was seen."
     if sensitivity is not None:
         yield (
-            f"The {levels['judge']} judges differ by {100 * math.sqrt(sensitivity):.1f} points (SD of their main "
-            "effects). Agents with different judges also differ by that. It is not part of the error of agents "
-            "with the same judges."
+            f"The {levels['judge']} judges differ by {100 * math.sqrt(sensitivity):.1f} points (SD of their "
+            "main effects). Agents with different judges also differ by that. It is not part of the error of "
+            "agents with the same judges."
         )
 
 

@@ -80,7 +80,7 @@ def halving(steps: Sequence[Plain], *, n_tasks: int, averaged: str = "") -> tupl
     fixed = first - moved / one
     left = first / 4 - fixed
     n = ceil(round(moved / left, 9)) if left > 0 else ENOUGH + 1
-    over = f"all {n_tasks:,} tasks, {averaged}," if averaged else f"all {n_tasks:,} tasks"
+    over = f"all {n_tasks:,} tasks {averaged}" if averaged else f"all {n_tasks:,} tasks"
     mean = f"The standard error of one agent’s mean on {over} is {words.percent(sqrt(first))} points"
     if n > ENOUGH:
         return "More runs per task cannot halve the error bar.", f"{mean} with one run per task."

@@ -141,6 +141,33 @@ def test_the_demonstration_is_within_its_budget(browser, server, demonstration, 
     assert not within_budget(browser, f"{server.url}/b/{demonstration.slug}", tmp_path)
 
 
+@pytest.mark.parametrize("name", ["agent", "validity"])
+def test_on_paper_it_takes_two_pages_with_its_folds_closed(opened, name, tmp_path):
+    browser = opened(name)
+    assert browser.execute_script("return document.querySelectorAll('main details').length")
+    assert printed_pages(browser, tmp_path) <= 2
+    emulate(browser, 1440, media="print")
+    folded = "return [...document.querySelectorAll('main details')].filter(one => one.offsetHeight).length"
+    assert not browser.execute_script(folded)
+
+
+LONG_NAME = "An agent whose name is as long as a line " * 6
+
+
+def test_a_long_name_takes_three_lines_on_a_phone(browser, server, demonstration):
+    leader = demonstration.boards.latest("number").entries.earliest("position").agent
+    former = leader.name
+    type(leader).objects.filter(pk=leader.pk).update(name=LONG_NAME)
+    browser.get(f"{server.url}/b/{demonstration.slug}/agents/{leader.pk}")
+    type(leader).objects.filter(pk=leader.pk).update(name=former)
+    emulate(browser, 390)
+    height, line = browser.execute_script("""
+        const title = document.querySelector("h1");
+        return [title.clientHeight, parseFloat(getComputedStyle(title).lineHeight)];""")
+    assert height <= 3 * line + 1
+    assert browser.execute_script("return document.querySelector('h1').title") == LONG_NAME.strip()
+
+
 def test_a_real_board_is_within_its_budget(browser, server, real, tmp_path):
     assert not within_budget(browser, f"{server.url}/b/{real.slug}", tmp_path), real.slug
 

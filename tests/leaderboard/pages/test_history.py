@@ -264,9 +264,11 @@ class TestBest:
         assert chart.rows[2][4:] == ("all 19 tasks", "on other tasks, not comparable")
         assert chart.svg.count("<path") - chart.svg.count("s-grid") == 3
 
-    def test_nothing_changed_is_no_step(self, two):
+    def test_nothing_changed_is_no_step(self, client, two):
+        assert "The best score" not in text_of(client.get("/b/toy/history"))  # under three boards
         withdraw("a00")
         recomputed(as_of=AS_OF)
+        assert "The best score" in text_of(client.get("/b/toy/history"))
         assert [row[0] for row in self.drawn().rows] == ["1", "2"]
 
     def test_without_a_rank_there_is_nothing_to_draw(self, client, db):

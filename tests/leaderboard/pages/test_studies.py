@@ -292,7 +292,7 @@ def test_of_one_agent_no_noise_is_told(client, toy):
     stored(VarianceStudy, toy, available=False, reason="random term agent: one level", **described)
     text = text_of(client.get("/b/toy/uncertainty"))
     assert "One agent so far. At least two are needed to tell where the noise comes from." in text
-    assert "1 outcome of 1 agent on 1 task" in text
+    assert "1 result of 1 agent on 1 task" in text
 
 
 def test_an_unavailable_study_says_why(client, toy):
@@ -434,7 +434,7 @@ def test_the_headline_and_the_table_hold_what_prompts_do(client, prompted):
     text = text_of(response)
     assert (
         "More runs per task cannot halve the error bar. The standard error of one agent’s mean on all 20 "
-        f"tasks, under each of 2 prompts is {100 * se[0]:.1f} points with one run per task."
+        f"tasks under each of 2 prompts is {100 * se[0]:.1f} points with one run per task."
     ) in text
     table = cells(response.content.decode(), "steps")
     assert [row[1].split()[0] for row in table[:4]] == [f"±{100 * one:.1f}" for one in se]
