@@ -1,5 +1,7 @@
 """The home page: a row for each public benchmark, the one that changed last first."""
 
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 from django.conf import settings
@@ -8,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.queries import visible_standings, with_costs_visible, withdrawn_since
+from leaderboard.boards.queries import tells_costs, visible_standings, with_costs_visible, withdrawn_since
 from leaderboard.catalog.models import Visibility
 from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.pages.access import absolute, for_all
@@ -20,12 +22,15 @@ N_FIRST = 5
 FIND_FROM = 8  # benchmarks
 
 
+MAX_KEPT = 1_000
+SHOWN: dict[tuple[Any, ...], dict[str, Any]] = {}  # what was shown of boards, which do not change
+
+
 def listed_benchmarks() -> list[dict[str, Any]]:
     """The public benchmarks, the one with the latest board first; those without one last, by title."""
     number = Board.objects.filter(benchmark=OuterRef("benchmark")).order_by("-number").values("number")[:1]
-    entries = Prefetch("entries", Entry.objects.order_by("position"), to_attr="listed")
     latest = with_costs_visible(Board.objects.filter(number=Subquery(number)).select_related("policy"))
-    published = Prefetch("boards", latest.prefetch_related(entries), to_attr="published")
+    published = Prefetch("boards", latest, to_attr="published")
     public = visible_benchmarks(None).filter(visibility=Visibility.PUBLIC)
     benchmarks: list[Any] = list(public.prefetch_related(published).order_by("title", "slug"))
     boards = sorted(
@@ -33,25 +38,53 @@ def listed_benchmarks() -> list[dict[str, Any]]:
         key=lambda board: board.published_at,
         reverse=True,
     )
-    withdrawn = withdrawn_since(boards)
-    rows = [_row(board, words.withdrawn_text(withdrawn.get(board.pk, ()))) for board in boards]
+    withdrawn, shown = withdrawn_since(boards), _shown(boards)
+    rows = [
+        {
+            "benchmark": board.benchmark,
+            "board": board,
+            "gone": words.withdrawn_text(withdrawn.get(board.pk, ())),
+        }
+        | shown[board.pk]
+        for board in boards
+    ]
     return rows + [{"benchmark": one} for one in benchmarks if not one.published]
 
 
-def _row(board: Any, gone: str) -> dict[str, Any]:
-    standings = visible_standings(board, board.listed)
-    lines = lines_at(standings, standings.target, board.listed)
+def _shown(boards: Sequence[Board]) -> dict[int, dict[str, Any]]:
+    """What is shown of each board: agents are read of those alone that this process has not shown yet."""
+    # A name may be erased from a board: then another version is shown.
+    keys = {
+        board.pk: (board.pk, board.digest, board.benchmark.shown_version, tells_costs(board))
+        for board in boards
+    }
+    shown = {pk: SHOWN[key] for pk, key in keys.items() if key in SHOWN}
+    new = {board.pk: board for board in boards if board.pk not in shown}
+    entries = Entry.objects.filter(board__in=new).order_by("board", "position") if new else ()
+    for pk, listed in groupby(entries, key=lambda entry: entry.board_id):
+        shown[pk] = _row(new[pk], list(listed))
+        if len(SHOWN) >= MAX_KEPT:
+            SHOWN.clear()
+        SHOWN[keys[pk]] = shown[pk]
+    return shown
+
+
+def _row(board: Board, entries: Sequence[Entry]) -> dict[str, Any]:
+    standings = visible_standings(board, entries)
+    lines = lines_at(standings, standings.target, entries)
     leader = leader_of(lines)
-    first = [line for line in lines[:N_FIRST] if line.target_result.rank is not None]
+    n_ranked = standings.targets[standings.target].n_ranked
     compare_to(choose_reference(lines), lines, standings)
     return {
-        "benchmark": board.benchmark,
-        "board": board,
-        "gone": gone,
         "verdict": words.sentence(words.could_be_first(standings)),
-        "n_ranked": standings.targets[standings.target].n_ranked,
-        "first": first,
-        "leader": leader,
+        "n_ranked": n_ranked,
+        "n_listed": len(lines),
+        "first": [
+            (line.pk, line.entry.agent, line.target_result, line.bar if n_ranked > 1 else "")
+            for line in lines[:N_FIRST]
+            if line.target_result.rank is not None
+        ],
+        "best": leader.target_result if leader else None,
         "over": words.tasks_of(standings, standings.target),
         "cost": cost_cell({}, leader) if leader else "",
     }

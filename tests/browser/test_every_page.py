@@ -145,8 +145,8 @@ def test_the_demonstration_is_within_its_budget(browser, server, demonstration, 
 def test_on_paper_it_takes_two_pages_with_its_folds_closed(opened, name, tmp_path):
     browser = opened(name)
     assert browser.execute_script("return document.querySelectorAll('main details').length")
-    assert printed_pages(browser, tmp_path) <= 2
     emulate(browser, 1440, media="print")
+    assert printed_pages(browser, tmp_path) <= 2
     folded = "return [...document.querySelectorAll('main details')].filter(one => one.offsetHeight).length"
     assert not browser.execute_script(folded)
 

@@ -4,8 +4,10 @@ from datetime import timedelta
 import pytest
 
 from leaderboard.boards.queries import standings_of
-from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.operations.corrections import unload
+from leaderboard.operations.erasing import erase_agent
+from leaderboard.pages.home import SHOWN
 from leaderboard.pages.templatetags.figures import score
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Submission
@@ -135,9 +137,19 @@ def test_what_a_benchmark_is_stands_under_its_name(client, publish):
 def test_it_takes_three_queries_however_many_there_are(client, publish, django_assert_num_queries, n):
     for i in range(n):
         publish(ladder(3, 20), slug=f"toy{i}")
-    # the benchmarks; their latest boards with policies; the entries of these
+    # the benchmarks; their latest boards with policies; the entries of those not shown before
+    SHOWN.clear()
     with django_assert_num_queries(3):
-        client.get("/")
+        first = client.get("/").content
+    with django_assert_num_queries(2):
+        assert client.get("/").content == first
+
+
+def test_a_name_that_is_erased_is_shown_no_more(client, publish):
+    publish({"secret": "1" * 10, "b": "01" * 5})
+    assert "secret" in text_of(client.get("/"))
+    erase_agent(agent=Agent.objects.get(name="secret"), by=None, reason="asked for", as_of=AS_OF)
+    assert "secret" not in client.get("/").content.decode()
 
 
 def test_who_was_withdrawn_since_a_board_is_marked_wherever_the_board_is_told(client, publish):
