@@ -152,9 +152,9 @@ def boards_with_changes(
     for newer, older in zip_longest(latest, latest[1:]):
         now = entries.get(newer.pk, {})
         n_ranked = sum(places[newer.target].rank is not None for _, places in now.values())
-        before = entries.get(older.pk, {}) if older else {}
-        changes = _compare(newer, before, now, withdrawn_ids) if older else None
-        keys = {name: pk for pk, (name, _) in (*before.items(), *now.items())}
+        former = entries.get(older.pk, {}) if older else {}
+        changes = _compare(newer, former, now, withdrawn_ids) if older else None
+        keys = {name: pk for pk, (name, _) in (*former.items(), *now.items())}
         found.append(BoardInHistory(newer, n_ranked, len(now), changes, keys))
     return found[:most], len(latest) > most
 

@@ -15,7 +15,7 @@ from leaderboard.studies.outcomes import OutcomeGrid, read_outcomes, single_task
 
 def plain(values: np.ndarray) -> list[Outcome]:
     """As floats, None for NaN."""
-    return np.where(np.isnan(values), None, values).tolist()  # type: ignore[call-overload, no-any-return]
+    return np.where(np.isnan(values), None, values).tolist()  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True, eq=False)
