@@ -277,7 +277,10 @@ def _one_icc(icc: Mapping[str, Any]) -> str:
 
 
 def people_text(people: People | None) -> Iterator[tuple[str, str]]:
-    if people is None or people.corrected_mean is None or people.judge_mean is None:
+    if people is None:
+        return
+    if people.corrected_mean is None or people.judge_mean is None:
+        yield "Corrected by people", f"not measured: {people.reason}"
         return
     yield "Mean of the judge", f"{words.percent(people.judge_mean)}%"
     ends = [words.percent(end) for end in (people.lower, people.upper) if end is not None]
