@@ -15,7 +15,7 @@ from leaderboard.catalog.models import Visibility
 from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.pages.access import absolute, for_all
 from leaderboard.pages.board import choose_reference
-from leaderboard.pages.board_table import compare_to, cost_cell, leader_of, lines_at
+from leaderboard.pages.board_table import compare_to, cost_cell, lines_at
 from leaderboard.studies.answers import validated, words
 
 N_FIRST = 5
@@ -72,7 +72,13 @@ def _shown(boards: Sequence[Board]) -> dict[int, dict[str, Any]]:
 def _row(board: Board, entries: Sequence[Entry]) -> dict[str, Any]:
     standings = visible_standings(board, entries)
     lines = lines_at(standings, standings.target, entries)
-    leader = leader_of(lines)
+    # Those that headlines are made from, as on the board itself.
+    named = [
+        line
+        for line in lines
+        if line.target_result.rank is not None and words.in_headlines(standings, line.entry)
+    ]
+    leader = named[0] if named else None
     n_ranked = standings.targets[standings.target].n_ranked
     compare_to(choose_reference(lines), lines, standings)
     return {
@@ -81,8 +87,7 @@ def _row(board: Board, entries: Sequence[Entry]) -> dict[str, Any]:
         "n_listed": len(lines),
         "first": [
             (line.pk, line.entry.agent, line.target_result, line.bar if n_ranked > 1 else "")
-            for line in lines[:N_FIRST]
-            if line.target_result.rank is not None
+            for line in named[:N_FIRST]
         ],
         "best": leader.target_result if leader else None,
         "over": words.tasks_of(standings, standings.target),

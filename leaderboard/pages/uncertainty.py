@@ -95,7 +95,7 @@ def halving(steps: Sequence[Plain], *, n_tasks: int, averaged: str = "") -> tupl
 def _at_random(result: Plain) -> str:
     names = {part["name"] for part in result.get("components") or []}
     facets = ("prompt", "judge", "run")
-    known = ["runs", *(f"{facet}s" for facet in facets if f"agent:{facet}" in names)]
+    known = ["trials", *(f"{facet}s" for facet in facets if f"agent:{facet}" in names)]
     unknown = [f"{facet}s" for facet in facets if f"agent:{facet}" not in names]
     sentence = f"Random here: {_join(known)}."
     return f"{sentence} Not measured, so not in this table: {_join(unknown)}." if unknown else sentence

@@ -349,7 +349,10 @@ def test_who_leads_unverified_makes_no_headline_and_no_cost_sentence(db, client)
     board = recomputed()
     line = lines_of(board)["invented"]
     assert (line.at["full"].rank, line.trust) == (1, "self_reported")
-    for path in ("/", "/b/toy", "/b/toy/embed", "/b/toy/feed"):
+    home = client.get("/").content.decode()
+    assert "1 of 6 verified agents could be" in home
+    assert "invented" not in home
+    for path in ("/b/toy", "/b/toy/embed", "/b/toy/feed"):
         page = client.get(path, follow=True).content.decode()
         assert f"{best} is the best of the 6 verified agents" in page, path
         assert "1 agent above it is not verified." in page, path
