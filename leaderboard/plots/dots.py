@@ -58,7 +58,7 @@ def stacked(*, name: str, title: str, parts: Sequence[StackPart], narrow: bool =
     return drawing(name=name, title=title, width=width, height=height, marks=marks)
 
 
-TOP, BOTTOM, RADIUS, TICK = 26, 24, 5.5, 8
+TOP, BOTTOM, RADIUS, TICK, UPRIGHT = 26, 24, 5.5, 8, 11
 LETTER = 5.5  # the mean width of one, at the size of the words
 Named = tuple[float, str]
 
@@ -113,14 +113,20 @@ def dots(
         raise ValueError("nothing to draw")
     x = LinearScale(lo, hi, layout.start, layout.end)
     bottom = TOP + layout.height * len(rows)
+    spans = [(TOP - 6.0, bottom)]
+    if layout is NARROW:  # words stand above each value: no line crosses them
+        middles = [TOP + layout.height * place + layout.line for place in range(len(rows))]
+        spans = [(y - UPRIGHT, y + UPRIGHT) for y in middles]
     marks = []
     for value, label in ticks:
-        marks += [rule(x(value), TOP - 6, x(value), bottom), text(x(value), bottom + TEXT + 5, label)]
+        marks += [rule(x(value), top, x(value), end) for top, end in spans]
+        marks.append(text(x(value), bottom + TEXT + 5, label))
     for value, label in rules:
         at, half = x.clipped(value), LETTER * len(label) / 2
         near = at - half < layout.start - 10, at + half > layout.end + 10  # words stay inside of the scale
         anchor = {(True, False): "start", (False, True): "end"}.get(near, "middle")
-        marks += [rule(at, TOP - 6, at, bottom, stroke="muted"), text(at, TOP - 11, label, anchor=anchor)]
+        marks += [rule(at, top, at, end, stroke="muted") for top, end in spans]
+        marks.append(text(at, TOP - 11, label, anchor=anchor))
     labels = cut_apart([row.label for row in rows], int(layout.words / LETTER))
     for place, (row, label) in enumerate(zip(rows, labels, strict=True)):
         top = TOP + place * layout.height
