@@ -35,7 +35,8 @@ def validity_page(study: ValidationStudy) -> dict[str, Any]:
         no_subset = f"{subset['reason']}. {words.TASKS_OF_NEW_AGENT[mode]['unsuited']}"
     decided = verdict(result, in_use) if is_suited or is_replayed else None
     if decided and is_replayed:
-        word = decided.sentence
+        word, dot, why = decided.sentence.partition(". ")
+        word += dot.strip()
     elif decided:
         word = f"{decided.word.capitalize()}, for the order of agents."
         why = why_text(decided, tasks=tasks)
