@@ -134,7 +134,7 @@ MIDDLEWARE = [
     "leaderboard.requests.RequestIdMiddleware",
     "leaderboard.rate_limits.Paced",
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "leaderboard.statics.StaticFiles",
     "django.middleware.gzip.GZipMiddleware",
     "django.middleware.http.ConditionalGetMiddleware",
     # Session, user and messages are read when a view asks for them: no public page does, or sets a cookie.
@@ -238,6 +238,10 @@ STATIC_URL = "static/"
 STATIC_ROOT = env.str("STATIC_ROOT", default=None)  # unset: served from where they lie
 STATICFILES_DIRS = [folder("static")]
 WHITENOISE_USE_FINDERS = True
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "leaderboard.statics.HashedNames"},
+}
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

@@ -55,31 +55,32 @@ def by_rate(p: FloatArray) -> IndexArray:
     return np.argsort(-np.round(np.nan_to_num(p, nan=-1.0), DECIMALS), kind="stable")
 
 
-def discriminations(outcomes: FloatArray) -> FloatArray:
-    """Return the corrected item-total correlation of each task over the agents on equal terms, (m,).
+def discriminations(outcomes: FloatArray, tasks: Sequence[int] | slice = slice(None)) -> FloatArray:
+    """Return the corrected item-total correlation of each of the tasks over the agents on equal terms.
 
     NaN where fewer than 3 agents have run the task, or where all of them did equally well on it, or on the
     others.
     """
     comparable = outcomes[on_equal_terms(outcomes)]
-    valid = ~np.isnan(comparable)
-    n_others = valid.sum(axis=1, keepdims=True) - 1
-    rest = np.nansum(comparable, axis=1, keepdims=True) - comparable
-    others = np.divide(rest, n_others, out=np.full(comparable.shape, np.nan), where=valid & (n_others > 0))
-    return np.array(
-        [_correlation(x, y) for x, y in zip(comparable.T, others.T, strict=True)], dtype=np.float64
+    n_others = np.count_nonzero(~np.isnan(comparable), axis=1)[:, np.newaxis] - 1
+    total, own = np.nansum(comparable, axis=1, keepdims=True), comparable[:, tasks]
+    both = ~np.isnan(own) & (n_others > 0)
+    n = both.sum(axis=0)
+    x, y = (
+        _centred(values, both, n)
+        for values in (own, np.divide(total - own, n_others, out=np.zeros(own.shape), where=both))
     )
+    xx, yy = (x * x).sum(axis=0), (y * y).sum(axis=0)
+    is_known = (n >= MIN_AGENTS) & (np.minimum(xx, yy) >= MIN_VARIANCE * n)
+    found = np.full(n.shape, np.nan)
+    np.divide((x * y).sum(axis=0), np.sqrt(xx * yy), out=found, where=is_known)
+    return np.clip(found, -1.0, 1.0)
 
 
-def _correlation(x: FloatArray, y: FloatArray) -> float:
-    """Return Pearson's correlation over the places where both are known; NaN where there is none."""
-    both = ~(np.isnan(x) | np.isnan(y))
-    if np.count_nonzero(both) < MIN_AGENTS:
-        return np.nan
-    x, y = x[both] - x[both].mean(), y[both] - y[both].mean()
-    if min((x @ x) / len(x), (y @ y) / len(y)) < MIN_VARIANCE:
-        return np.nan
-    return float(np.clip(x @ y / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0))
+def _centred(values: FloatArray, known: Mask, n: CountArray) -> FloatArray:
+    """Return differences to the mean of each column over what is known, (n, m); 0 elsewhere."""
+    means = np.where(known, values, 0.0).sum(axis=0) / np.maximum(n, 1)
+    return np.where(known, values - means, 0.0)
 
 
 def group_means(outcomes: FloatArray, n_groups: int) -> list[FloatArray]:

@@ -151,10 +151,10 @@ def chart_monitor(
         n_since = len(chart.scores) - chart.alarms[-1].at
         state = "alert" if min(n_since, chart.n_reference) <= MIN_AGENTS else state
     last = f"; last alarm at {alarms[-1]['agent']}" if alarms else ""
-    limits = f"warns above {chart.warning} and alarms above {chart.threshold:g}"
-    reason = f"the chart stands at {chart.level:.2f}, {limits}{last}"
+    limits = f"warning above {chart.warning}, alert above {chart.threshold:g}"
+    reason = f"level {chart.level:.2f} ({limits}){last}"
     if state == "alert":
-        reason = f"{what} since {alarms[-1]['since']}; the chart {limits}{last}"
+        reason = f"{what} since {alarms[-1]['since']} ({limits}){last}"
     evidence = {
         "alarms": alarms,
         "warned": [at(position, agents, dates) for position in chart.warned],

@@ -161,7 +161,7 @@ def harness_failures(
     if promised >= 1.0:
         return insufficient(FAILURES, "all trials were invalid before: no share is larger")
     logs = log_bets(since.shares, promised)
-    shares = f"{since.shares.mean():.2%} of an agent's trials are invalid, at most {promised:.2%} were before"
+    shares = f"{since.shares.mean():.2%} of an agent's trials are invalid, before at most {promised:.2%}"
     evidence = {
         "first_alert": at(first_alert(logs), agents, dates),
         "promised": promised,

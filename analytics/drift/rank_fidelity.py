@@ -99,12 +99,12 @@ def subset_fidelity(
     else:
         notices = f"they would show even an order that is lost with probability {power_if_lost:.2f} alone"
     reason = (
-        f"rho with the tasks outside the subset is {now:.2f} in {look.size} full runs and was "
-        f"{before:.2f} in the {n_ref} agents before, p {p:.2g}; {notices}"
+        f"rank correlation with the other tasks: {now:.2f} in {look.size} full runs, {before:.2f} in the "
+        f"{n_ref} agents before (p {p:.2g}); {notices}"
     )
     if rho_full is not None:
         below = ", below .75" if rho_full < RHO_LIMIT else ""
-        reason += f"; rho with the full score {rho_full:.2f}{below}"
+        reason += f"; rank correlation with the full score {rho_full:.2f}{below}"
     state: State = "ok"
     if before - now > MIN_FALL and p <= WARN_TIMES * look.level:
         state = "alert" if p <= look.level else "warn"

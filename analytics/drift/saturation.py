@@ -63,7 +63,11 @@ def saturation(
         above = np.nansum(latest, axis=0) > SOLVED * counts + 1e-9
         solved = float(np.mean(above[counts > 0])) if counts.any() else None
     evidence = {"agent": agents[best], "mean": p, "n": n, "omega": omega, "share_of_tasks_above_95": solved}
-    shown = "" if solved is None else f"; {solved:.0%} of the tasks are above 95% in the latest {len(latest)}"
+    shown = (
+        ""
+        if solved is None
+        else f"; the latest {len(latest)} agents pass {solved:.0%} of the tasks more than 95% of the time"
+    )
     half = solved is not None and solved >= HALF
     if n < N_SURE:
         reason = f"{counted(k, 'task')} give {n:.0f} independent outcomes; {N_SURE} are needed{shown}"
@@ -76,7 +80,7 @@ def saturation(
     if warned >= SATURATED > alerted:
         bounded = f"at least {warned:.1%} with 95% confidence, {alerted:.1%} with 99%"
     evidence |= {"lower_95": warned, "lower_99": alerted}
-    reason = f"{agents[best]} has {p:.1%} on {counted(k, 'task')}, {bounded}{shown}"
+    reason = f"{agents[best]} scores {p:.1%} on {counted(k, 'task')}, {bounded}{shown}"
     return Monitor(NAME, state, alerted, SATURATED, reason, evidence)
 
 
@@ -87,7 +91,7 @@ def of_benchmark(monitor: Monitor, full: FullRunScore) -> Monitor:
     estimated = "an estimated " if full.is_estimated else ""
     reason = (
         f"{monitor.reason}; on all {full.n_tasks:,} tasks {monitor.evidence['agent']} has {estimated}"
-        f"{full.score:.1%}, at least {full.lower:.1%}, so that the benchmark is not solved"
+        f"{full.score:.1%}, at least {full.lower:.1%}, so the benchmark is not solved"
     )
     evidence = {**monitor.evidence, "full_score": full.score, "full_lower": full.lower}
     evidence["subset_alone"] = monitor.state == "alert"

@@ -69,7 +69,7 @@ def by_groups(parts: Mapping[str, float], groups: Mapping[str, Any] | None) -> d
 Estimand = Literal["finite", "domain"]
 ESTIMANDS: tuple[Estimand, ...] = ("finite", "domain")
 TARGETS = {"finite": "these tasks", "domain": "tasks like these"}
-CHANGES = {"C": "groups of tasks", "N": "tasks", "V": "prompts", "M": "judges", "R": "trials a task"}
+CHANGES = {"C": "groups of tasks", "N": "tasks", "V": "prompts", "M": "judges", "R": "trials per task"}
 FACETS = {"prompt": "V", "judge": "M"}
 
 
@@ -152,19 +152,16 @@ def _sentences(
     result: Mapping[str, Any], levels: Mapping[str, int], sensitivity: float | None
 ) -> Iterator[str]:
     for estimand, changes in result["changes"].items():
-        if parts := [f"{1 - one['share']:.0%} shorter with {one['change']}" for one in changes]:
-            yield (
-                f"For {TARGETS[estimand]}, at the cost of twice as many outcomes, one agent's error bar "
-                f"would be {', '.join(parts)}."
-            )
+        if parts := [f"{1 - one['share']:.0%} smaller with {one['change']}" for one in changes]:
+            yield f"For {TARGETS[estimand]}, one agent's error bar is {', '.join(parts)}."
     if result["unknown"]:
         names = enumerated(result["unknown"])
-        yield f"Unknown, since only one level was seen: what more {names} would do."
+        yield f"The effect of more {names} is unknown: only one level was seen."
     if sensitivity is not None:
         yield (
-            f"The {levels['judge']} judges differ by {100 * math.sqrt(sensitivity):.1f} points (the standard "
-            "deviation of their main effects): agents that did not share judges differ by that too. It "
-            "belongs to this panel, and is no part of the error of agents that shared it."
+            f"The {levels['judge']} judges differ by {100 * math.sqrt(sensitivity):.1f} points (SD of their "
+            "main effects). Agents with different judges also differ by that. It is not part of the error of "
+            "agents with the same judges."
         )
 
 

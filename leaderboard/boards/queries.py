@@ -123,12 +123,16 @@ def changes_since(older: Board, newer: Board, *, entries: Sequence[Entry] | None
 
 
 class BoardInHistory(NamedTuple):
-    """A board as the history lists it, and what changed since the one before; None for the first."""
+    """A board as the history lists it, and what changed since the one before; None for the first.
+
+    `keys` are the ids of the agents of both by name.
+    """
 
     board: Board
     n_ranked: int
     n_listed: int
     changes: Changes | None
+    keys: dict[str, int]
 
 
 def boards_with_changes(
@@ -148,8 +152,10 @@ def boards_with_changes(
     for newer, older in zip_longest(latest, latest[1:]):
         now = entries.get(newer.pk, {})
         n_ranked = sum(places[newer.target].rank is not None for _, places in now.values())
-        changes = _compare(newer, entries.get(older.pk, {}), now, withdrawn_ids) if older else None
-        found.append(BoardInHistory(newer, n_ranked, len(now), changes))
+        former = entries.get(older.pk, {}) if older else {}
+        changes = _compare(newer, former, now, withdrawn_ids) if older else None
+        keys = {name: pk for pk, (name, _) in (*former.items(), *now.items())}
+        found.append(BoardInHistory(newer, n_ranked, len(now), changes, keys))
     return found[:most], len(latest) > most
 
 

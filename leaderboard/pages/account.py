@@ -38,9 +38,9 @@ N_SHOWN = 100  # submissions and agents
 USUAL_LIFE = 90  # days
 MAX_REASON = 2_000  # characters
 SCOPES = {
-    Scope.READ: "read what I may see",
-    Scope.SUBMIT: "read, ask for assignments, deliver and withdraw",
-    Scope.OPERATE: "all of that, and operate the benchmarks that I operate",
+    Scope.READ: "read: see what I can see",
+    Scope.SUBMIT: "submit: also ask for assignments, submit and withdraw",
+    Scope.OPERATE: "operate: also operate my benchmarks",
 }
 View = Callable[..., HttpResponse]
 
@@ -65,15 +65,15 @@ def personal(view: View) -> View:
 
 
 class NewToken(forms.Form):
-    name = forms.CharField(max_length=255, help_text="What it is for, such as the CI job that has it.")
+    name = forms.CharField(max_length=255, help_text="What the token is for, such as the name of a CI job.")
     scope = forms.ChoiceField(
-        label="It may", choices=list(SCOPES.items()), initial=Scope.SUBMIT, widget=forms.RadioSelect
+        label="Scope", choices=list(SCOPES.items()), initial=Scope.SUBMIT, widget=forms.RadioSelect
     )
     benchmarks = forms.MultipleChoiceField(
-        label="On",
+        label="Benchmarks",
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="None chosen: on all benchmarks.",
+        help_text="Choose none to allow all benchmarks.",
     )
     days = forms.IntegerField(
         label="Days until it expires", min_value=1, max_value=MAX_LIFE.days, initial=USUAL_LIFE
@@ -162,12 +162,12 @@ def _render_account(
 
 class TakeBack(forms.Form):
     reason = forms.CharField(
-        label="Why",
+        label="Reason",
         max_length=MAX_REASON,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="It is kept with the submission.",
+        help_text="The reason is stored with the submission.",
     )
-    sure = forms.BooleanField(label="Yes, its outcomes are to count no more. This is not undone by a button.")
+    sure = forms.BooleanField(label="Withdraw these results. This cannot be undone here.")
 
 
 @require_safe
@@ -179,7 +179,7 @@ def submission(request: HttpRequest, user: User, uuid: UUID) -> HttpResponse:
 @require_POST
 @personal
 def withdraw_submission(request: HttpRequest, user: User, uuid: UUID) -> HttpResponse:
-    """Take it back; what is refused is said above the page as it stands."""
+    """Withdraw it; a refusal stands above the page as it is."""
     own, form = _submission_of(user, uuid), TakeBack(request.POST)
     if not form.is_valid():
         return _render_submission(request, user, own, form=form, status=422)
@@ -212,20 +212,20 @@ def _render_submission(
 
 class Report(forms.Form):
     text = forms.CharField(
-        label="What is wrong with its entry",
+        label="What is wrong?",
         max_length=MAX_LENGTH,
         widget=forms.Textarea(attrs={"rows": 6}),
-        help_text="Say how one can see it: which outcomes, which rule, which run.",
+        help_text="Name the evidence: which results, which rule, which run.",
     )
     board = forms.IntegerField(
-        label="Number of the board",
+        label="Board number",
         required=False,
         min_value=1,
         max_value=2**31 - 1,
-        help_text="If it is about one.",
+        help_text="If the report is about one board.",
     )
     contact = forms.EmailField(
-        label="Where one may ask back", required=False, help_text="Empty: the address of your account."
+        label="E-mail for questions", required=False, help_text="Empty: the address of your account."
     )
 
 

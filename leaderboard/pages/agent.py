@@ -1,4 +1,4 @@
-"""The page of one agent: which ranks it may hold, what it passes, and all that was delivered of it."""
+"""The page of one agent: its rank range, what it passes, and all that was delivered of it."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,9 +14,10 @@ from leaderboard.pages.access import for_all, visible
 from leaderboard.pages.caching import cached_page
 from leaderboard.pages.ordered_outcomes import OrderedOutcomes, ordered_outcomes, plain
 from leaderboard.pages.replay_summary import full_runs
+from leaderboard.pages.templatetags.figures import is_web, score
 from leaderboard.plots.heat_map import strip
 from leaderboard.plots.marks import Chart
-from leaderboard.studies.answers import AtTarget, Line, words
+from leaderboard.studies.answers import AtTarget, Line, Standings, words
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.outcomes import People, people_of, single_tasks
 from leaderboard.submissions.models import Status, StatusChange
@@ -24,12 +25,10 @@ from leaderboard.submissions.queries import ever_counted
 
 N_BESIDE = 3  # neighbours on either side
 N_LISTED = 10  # surprises of either kind
-NO_ICC = "not measured: there is no ICC of it"
-OPENED = ("https://", "http://")
 THAT_COUNT = {
-    Duplicates.MEAN: "all that stand count, and several outcomes of a task count with their mean",
-    Duplicates.LATEST: "the latest that stands counts",
-    Duplicates.FIRST: "the first that stands counts",
+    Duplicates.MEAN: "several results of a task are averaged",
+    Duplicates.LATEST: "the latest active one counts",
+    Duplicates.FIRST: "the first active one counts",
 }
 
 
@@ -67,8 +66,8 @@ def agent_page(benchmark: Benchmark, pk: int) -> dict[str, Any]:
         "row": row,
         "n_ranked": standings.targets[standings.target].n_ranked if standings else 0,
         "tasks_of": words.tasks_of(standings, standings.target) if standings else "",
-        "headline": headline(of, agent.name, line, is_withdrawn=is_withdrawn),
-        "rest": _rest(of, line, row, is_withdrawn=is_withdrawn),
+        "headline": headline(of, line, is_withdrawn=is_withdrawn),
+        "rest": _rest(of, line, is_withdrawn=is_withdrawn),
         "expected": by_neighbours,
         "surprises": _surprises(of, by_neighbours) if by_neighbours else [],
         "chart": None if row is None else _chart(of, row, by_neighbours),
@@ -80,54 +79,49 @@ def agent_page(benchmark: Benchmark, pk: int) -> dict[str, Any]:
 # ----------------------------------------------------------------------------------------------- the verdict
 
 
-def headline(of: OrderedOutcomes, name: str, line: Line | None, *, is_withdrawn: bool) -> str:
+def headline(of: OrderedOutcomes, line: Line | None, *, is_withdrawn: bool) -> str:
     if is_withdrawn:
-        return f"{name} was withdrawn."
+        return "Withdrawn."
     if line is None or of.standings is None:
-        return f"{name} is on no board yet."
+        return "Not on a board yet."
     at, n = line.at[of.standings.target], of.standings.targets[of.standings.target].n_ranked
     if at.rank is None:
-        return f"{name} is listed without a rank."
+        return "Not ranked."
     if n == 1:
-        return f"{name} is the only agent with a rank so far."
-    if at.rank_lower is None:
-        return f"{name} has rank {at.rank:,} of {n:,}."
+        return "The only ranked agent so far."
+    if at.rank_lower is None or at.rank_upper is None:
+        return f"Rank {at.rank:,} of {n:,}."
     if at.rank_lower == at.rank_upper:
-        return f"{name} holds rank {at.rank:,} of {n:,}."
-    return f"{name} may hold ranks {at.rank_lower:,} to {at.rank_upper:,}."
+        return f"Rank {at.rank:,} of {n:,} (95%)."
+    return f"Rank {at.rank:,} of {n:,} (95% rank range {at.rank_lower:,}–{at.rank_upper:,})."
 
 
-def _rest(of: OrderedOutcomes, line: Line | None, row: int | None, *, is_withdrawn: bool) -> str:
+def _rest(of: OrderedOutcomes, line: Line | None, *, is_withdrawn: bool) -> str:
     if line is None or of.standings is None:
-        return "" if is_withdrawn else "The next board will list it."
-    at, full, subset = line.at[of.standings.target], line.at["full"], line.at["subset"]
+        return "" if is_withdrawn else "The next board lists it."
+    at = line.at[of.standings.target]
     parts = [words.sentence(at.reason)] if at.rank is None else []
-    own = of.outcomes.means[row] if row is not None else np.array([])
-    verb, each = ("scores", "on") if ((own > 0) & (own < 1)).any() else ("passes", "of")
-    k, n = (of.standings.targets[target].n_tasks for target in ("subset", "full"))
-    is_both = bool(k) and subset.score is not None
-    scores = []
-    if k and subset.score is not None:
-        scores.append(f"{words.percent(subset.score)}% {each} the {words.counted(k, 'ranking task')}")
-    if full.score is not None:
-        tasks = f"all {n:,}" if is_both and n != 1 else words.task_set("full", n)
-        text = f"{'~' if full.estimated else ''}{words.percent(full.score)}% {each} {tasks}"
-        if full.estimated and full.lower is not None and full.upper is not None:
-            text += f" (95%: {words.percent(full.lower)} to {words.percent(full.upper)}%)"
-        scores.append(text)
+    scores = [
+        f"{score(line.at[target])} on {words.tasks_of(of.standings, target)}"
+        for target in ("full", "subset")
+        if line.at[target].score is not None and of.standings.targets[target].n_tasks
+    ]
     if scores:
-        if line.cost_usd is None:
-            cost = "" if line.cost_basis == words.HIDDEN else "; its cost was not stated"
-        elif line.agent not in words.costs(of.standings):
-            cost = f"; its stated cost, {words.cost_text(line)} a run, is not plausible"
-        elif line.cost_basis == words.IN_PART:
-            cost = f"; some of its trials state a cost, at which a run is {words.cost_text(line)}"
-        else:
-            cost = f", for {words.cost_text(line)} a run"
-        parts.append(f"It {verb} {' and '.join(scores)}{cost}.")
-    if full.score is None and (bounds := words.bounds_text(full)):
-        parts.append(f"Its score on all tasks is {bounds}.")
+        parts.append(f"It scores {' and '.join(scores)}{_cost_text(of.standings, line)}.")
+    if line.at["full"].score is None and (bounds := words.bounds_text(line.at["full"])):
+        parts.append(f"On all tasks it would score {bounds}.")
     return " ".join(parts)
+
+
+def _cost_text(standings: Standings, line: Line) -> str:
+    """How a sentence on scores goes on."""
+    if line.cost_usd is None:
+        return "" if line.cost_basis == words.HIDDEN else ". Its cost is not stated"
+    cost = words.cost_text(line)
+    if line.agent not in words.costs(standings):
+        return f". Its stated cost of {cost} per run is implausible"
+    part = ", from the runs that state a cost" if line.cost_basis == words.IN_PART else ""
+    return f" at {cost} per run{part}"
 
 
 # ----------------------------------------------------------------------------------------------------- tasks
@@ -143,20 +137,19 @@ def _surprises(
     )
     found = []
     for kind, share, n, columns, by_chance in kinds:
-        text = f"None: {share} was expected on no task that it ran."
-        if n:
-            text = (
-                f"{len(columns):,} of the {words.counted(n, 'task')} on which {share} was expected; "
-                f"{by_chance:.1f} would come by chance."
-            )
+        text = (
+            f"{len(columns):,} of the {words.counted(n, 'task')} where {share} was expected; "
+            f"about {by_chance:.1f} by chance."
+        )
         tasks = [
             (
                 of.outcomes.tasks[j],
-                f"{100 * result.means[j]:.0f}% expected by {result.n_neighbours[j]} neighbours",
+                f"{100 * result.means[j]:.0f}% expected from {result.n_neighbours[j]} neighbours",
             )
             for j in columns[:N_LISTED].tolist()
         ]
-        found.append((f"Surprising {kind}", text, tasks))
+        if n:
+            found.append((f"Surprising {kind}", text, tasks))
     return found
 
 
@@ -167,17 +160,13 @@ def _chart(of: OrderedOutcomes, row: int, result: single_tasks.ExpectedOutcomes 
     surprising = frozenset((*result.passes, *result.failures)) if result else frozenset()
     inside = np.flatnonzero(of.in_band[order])
     lede = (
-        "All tasks from the easiest on: filled where passed, half where one of two trials passed, a dash "
-        f"where there is no valid outcome; pass rates of {of.band_text} are tinted."
+        "All tasks, easiest first. Filled: passed. Half: one of two trials passed. Dash: no valid result. "
+        f"Tinted: pass rates of {of.band_text}."
     )
-    if result is None:
-        lede += " Without neighbours in rank nothing is expected of it."
-    else:
-        points, reach = f"{100 * result.difference:+.1f} points".replace("-", "−"), single_tasks.REACH
+    if result is not None:
         lede += (
-            f" Expected is the mean outcome on the task of the {reach} agents ranked next above it and "
-            f"the {reach} next below, as far as there are so many, moved by the {points} that its "
-            "own mean lies from theirs, and kept within 0 and 1."
+            f" Expected: average of up to {2 * single_tasks.REACH} neighbouring agents, adjusted for this "
+            "agent’s score."
         )
     return Chart(
         name="agent",
@@ -222,85 +211,83 @@ def _neighbours(
 
 
 def _facts(of: OrderedOutcomes, agent: Agent, line: Line | None) -> Iterator[tuple[str, str]]:
-    yield "Scaffold", agent.scaffold.name
-    yield "Model", agent.model.name
-    yield "Version", agent.version or "not stated"
-    yield "Organisation", agent.organisation or "not stated"
-    if aliases := agent.aliases.order_by("name").values_list("name", flat=True):
-        yield "Called before", ", ".join(aliases)
-    if line is None:
-        return
-    yield "Date", line.submitted_at or "not stated"
-    yield "Trust", f"{words.TRUST[line.trust]}: {words.clause(words.TRUST_MEANS[line.trust])}"
-    is_zero = of.board is not None and of.board.policy.missing == MissingPlaces.ZERO
-    yield "Tasks", _tasks_text(line, zero=is_zero)
-    yield "Invalid trials", f"{line.n_invalid:,}" if line.n_invalid else "none"
-    yield "Cost", dict(words.about(line)).get("Cost", line.cost_basis)
-    yield "Repeated trials", icc_text(line)
-    yield "Trials that the ICC needs", convergence_text(line)
-    yield from people_text(people_of(agent))
-    for mark in line.marks:
-        yield mark.capitalize(), words.sentence(words.MARKS[mark])
-    if line.condition:
-        yield "Conditions", line.condition
-    for flag in line.flags:
-        yield "Flag", words.sentence(flag)
+    """What is known of it; what is not has no row."""
+    aliases = agent.aliases.order_by("name").values_list("name", flat=True)
+    rows = [
+        ("Scaffold", agent.scaffold.name),
+        ("Model", agent.model.name),
+        ("Version", agent.version),
+        ("Organisation", agent.organisation),
+        ("Called before", ", ".join(aliases)),
+    ]
+    if line is not None:
+        is_zero = of.board is not None and of.board.policy.missing == MissingPlaces.ZERO
+        rows += [
+            ("Date", line.submitted_at or ""),
+            ("Trust", f"{words.TRUST[line.trust]}: {words.clause(words.TRUST_MEANS[line.trust])}"),
+            ("Tasks", _tasks_text(line, zero=is_zero)),
+            ("Invalid trials", f"{line.n_invalid:,}" if line.n_invalid else ""),
+            (
+                "Cost",
+                "hidden" if line.cost_basis == words.HIDDEN else dict(words.about(line)).get("Cost", ""),
+            ),
+            ("Repeated trials", icc_text(line)),
+            ("Trials for a stable ICC", convergence_text(line)),
+            *people_text(people_of(agent)),
+            *((mark.capitalize(), words.sentence(words.MARKS[mark])) for mark in line.marks),
+            ("Conditions", line.condition),
+            *(("Flag", words.sentence(flag)) for flag in line.flags),
+        ]
+    return ((label, text) for label, text in rows if text and text != words.NOT_STATED)
 
 
 def _tasks_text(line: Line, *, zero: bool) -> str:
     """An invalid trial is among those that count where it counts as a failure."""
+    trials = words.counted(line.n_trials, "trial")
     if "elsewhere" in line.marks and not line.n_trials:
-        return (
-            f"{line.n_tasks:,} with a valid outcome under {line.condition}, none of which this board counts"
-        )
+        return f"{line.n_tasks:,} with a valid result under {line.condition}; the board counts none of them"
     if zero:
-        trials = words.counted(line.n_trials, "trial")
-        return f"{line.n_tasks:,}, with {trials}; those missing or invalid count as failures"
+        return f"{line.n_tasks:,}, {trials}; missing and invalid ones count as failures"
     if line.n_invalid:
-        return f"{line.n_tasks:,} with an outcome, {words.counted(line.n_trials, 'trial')} that count"
-    return f"{line.n_tasks:,} with a valid outcome, {words.counted(line.n_trials, 'valid trial')}"
+        return f"{line.n_tasks:,} with a result, {trials} that count"
+    return f"{line.n_tasks:,} with a valid result, {words.counted(line.n_trials, 'valid trial')}"
 
 
 def convergence_text(line: Line) -> str:
-    """From how many trials of each task on its ICC settles; or why that is not known."""
+    """From how many trials of each task on its ICC settles; empty where that is not known."""
     if parts := line.icc.get("by_condition"):
-        return words.sentence(
-            "; ".join(f"under {one['condition']}, {one['needed'] or NO_ICC}" for one in parts)
-        )
-    return words.sentence(line.icc.get("needed") or NO_ICC)
+        text = "; ".join(f"under {one['condition']}, {one['needed']}" for one in parts if one["needed"])
+        return words.sentence(text)
+    return words.sentence(line.icc.get("needed") or "")
 
 
 def icc_text(line: Line) -> str:
-    """How alike its repeated trials are, and over how many; or why that is not known."""
-    icc = line.icc
-    if line.condition and not line.n_trials:
-        return "Not measured: no trial that this board counts."
-    parts = icc.get("by_condition") or ()
-    if any(one["icc"] is not None for one in parts):
+    """How alike its repeated trials are, and over how many; empty where that is not known."""
+    parts = [one for one in line.icc.get("by_condition") or () if one["icc"] is not None]
+    if parts:
         return words.sentence("; ".join(f"under {one['condition']}, {_one_icc(one)}" for one in parts))
-    return _one_icc(icc) if icc.get("icc") is not None else words.sentence(_one_icc(icc))
+    return "" if line.icc.get("icc") is None else _one_icc(line.icc)
 
 
 def _one_icc(icc: Mapping[str, Any]) -> str:
-    if icc.get("icc") is None:
-        return icc.get("reason") or "not measured"
-    between = f" (95%: {icc['lower']:.2f} to {icc['upper']:.2f})" if icc.get("lower") is not None else ""
+    between = f" (95%: {icc['lower']:.2f}–{icc['upper']:.2f})" if icc.get("lower") is not None else ""
     n, trials = icc.get("n_tasks") or 0, icc.get("trials_per_task")
-    each = f" with {trials:.1f} trials each" if trials else ""
+    each = f", {trials:.1f} trials each" if trials else ""
     return f"ICC {icc['icc']:.2f}{between} over {words.counted(n, 'task')}{each}"
 
 
 def people_text(people: People | None) -> Iterator[tuple[str, str]]:
-    if people is None or people.corrected_mean is None or people.judge_mean is None:
-        why = people.reason if people else "no outcome of it has a label that a person gave"
-        yield "Corrected by people", f"not measured, because {why}"
+    if people is None:
         return
-    yield "Mean of the outcomes", f"{words.percent(people.judge_mean)}%"
+    if people.corrected_mean is None or people.judge_mean is None:
+        yield "Corrected by people", f"not measured: {people.reason}"
+        return
+    yield "Mean of the judge", f"{words.percent(people.judge_mean)}%"
     ends = [words.percent(end) for end in (people.lower, people.upper) if end is not None]
-    between = f" (95%: {ends[0]}% to {ends[1]}%)" if ends else ""
+    between = f" (95%: {ends[0]}–{ends[1]}%)" if ends else ""
     yield "Corrected by people", f"{words.percent(people.corrected_mean)}%{between}"
-    labels = f"{people.n_labels:,} of {words.counted(people.n_tasks, 'task')} ({people.design})"
-    yield "Labels used", f"{labels}; they came with the outcomes, and no board counts them"
+    labels = f"{people.n_labels:,} on {words.counted(people.n_tasks, 'task')} ({people.design})"
+    yield "Labels by people", f"{labels}; no board counts them"
 
 
 def ordinal(n: int) -> str:
@@ -329,7 +316,7 @@ def agent(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     page |= {
         "full_run": full_runs(benchmark).get(own.name),
         "facts": list(_facts(of, own, page["line"])),
-        "links": [(name, link) for name, link in links.items() if str(link).startswith(OPENED)],
+        "links": [(name, link) for name, link in links.items() if is_web(str(link))],
         "n_delivered": n_delivered,
         "n_counted": n_counted,  # None where that is not known
         "that_count": THAT_COUNT[duplicates] if all_count or duplicates != Duplicates.MEAN else "",

@@ -1,4 +1,4 @@
-"""What “Compare” shows: two to five agents, how each differs from the first named, and on which tasks.
+"""What “Compare” shows: two to five agents, their facts, how each differs from the first, and on which tasks.
 
 Differences are of the present data; the critical value is that of the latest board, so that on its data an
 interval holds 0 exactly where the board calls the two tied.
@@ -6,7 +6,7 @@ interval holds 0 exactly where the board calls the two tied.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
@@ -15,17 +15,18 @@ from django.db.models import F
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.queries import NoBoardYet, head_of, latest_board, withdrawn_agents
-from leaderboard.catalog.models import Agent, Benchmark, Trust
+from leaderboard.boards.queries import NoBoardYet, head_of, latest_board, visible_standings, withdrawn_agents
+from leaderboard.catalog.models import Agent, Benchmark, Task, Trust
 from leaderboard.errors import Refusal
 from leaderboard.pages.access import for_all, visible
-from leaderboard.plots.dots import DotRow, both_widths
+from leaderboard.pages.templatetags.figures import NOT_STATED, is_web, score
+from leaderboard.plots.dots import FULL, DotRow, both_widths
 from leaderboard.plots.marks import Chart, ticks_125
-from leaderboard.studies.answers import words
+from leaderboard.studies.answers import AtTarget, Line, words
 
 MIN_AGENTS, MAX_AGENTS = 2, 5
 N_SUGGESTED = 4
@@ -33,6 +34,12 @@ N_TASKS_SHOWN = 25
 DECIMALS = 9
 NUMBERS = ("None", "One", "Two", "Three", "Four")
 Wins = tuple[int, int, int, int]  # tasks on which one does better, worse and alike, and those not run by both
+
+
+class DifferingTask(NamedTuple):
+    task: Task
+    address: str
+    cells: SafeString
 
 
 @dataclass(frozen=True)
@@ -65,8 +72,8 @@ def compare_page(benchmark: Benchmark, params: QueryDict) -> dict[str, Any]:
     is_behind = agents and board.data_version < board.benchmark.data_version
     withdrawn_ids = withdrawn_agents(board.benchmark) if is_behind else set()
     faults += [
-        f"{one.name} was withdrawn after board {board.number}, so that nothing is left to compare. "
-        "The next board will not list it; choose another."
+        f"{one.name} was withdrawn after board {board.number}, so nothing is left to compare. "
+        "Choose another agent."
         for one in agents
         if one.agent_id in withdrawn_ids
     ]
@@ -90,7 +97,8 @@ def compare_page(benchmark: Benchmark, params: QueryDict) -> dict[str, Any]:
 def _entries(board: Board, target: str) -> list[Any]:
     """The entries of a board in its order, each with its trust and these fields for the target alone."""
     fields = {name: F(f"line__at__{target}__{name}") for name in ("tied_with", "correction", "folded_under")}
-    fields |= {"trust": F("line__trust"), "place": F(f"line__at__{target}__rank")}
+    fields |= {name: F(f"line__{name}") for name in ("trust", "cost_usd", "cost_basis")}
+    fields |= {"place": F(f"line__at__{target}__rank")}
     return list(board.entries.order_by("position").defer("line").annotate(**fields))
 
 
@@ -99,12 +107,12 @@ def _choose(values: Sequence[str], every: Sequence[Entry]) -> tuple[list[Any], l
     texts = [text for text in dict.fromkeys(values) if text]
     chosen, faults = [known[text] for text in texts if text in known], []
     if n_unknown := len(texts) - len(chosen):
-        which = "One of the agents named is" if n_unknown == 1 else f"{n_unknown:,} of the agents named are"
+        which = "One agent is" if n_unknown == 1 else f"{n_unknown:,} agents are"
         faults.append(f"{which} not on the latest board.")
     if len(chosen) == 1 and not faults:
-        faults.append("One agent was named: choose one to four others to compare it with.")
+        faults.append("You chose one agent. Choose one to four others.")
     if len(chosen) > MAX_AGENTS:
-        faults.append(f"{len(chosen):,} agents were named; up to {MAX_AGENTS} are compared.")
+        faults.append(f"You chose {len(chosen):,} agents. The first {MAX_AGENTS} are compared.")
     return chosen[:MAX_AGENTS], faults
 
 
@@ -150,7 +158,6 @@ def _compare(benchmark: Benchmark, page: dict[str, Any], critical: float | None,
     differences = [_difference(compared, critical, today, reference, other) for other in agents[1:]]
     tasks = _differing(
         columns,
-        compared.tasks,
         [task_ids[name] for name in compared.tasks],
         base=reverse("pages:task", args=[benchmark.slug, 0]).removesuffix("0"),
     )
@@ -164,6 +171,7 @@ def _compare(benchmark: Benchmark, page: dict[str, Any], critical: float | None,
     parameters = urlencode([*names, ("target", target)])
     return {
         "reference": reference,
+        "facts": _facts(board, target, page["all"], agents),
         "verdict": (verdict_of(differences), rest_of(differences, over)),
         "is_newer": data_version != board.data_version,
         # Those that the board lowers, or folds, as versions of one agent.
@@ -198,7 +206,7 @@ def _difference(
         return AgentDifference(other, value, wins=counts, estimated=estimated, reason=pair.reason)
     half = critical * pair.se_of_ties
     word = "tied" if pair.is_tied(critical) else "better" if value > 0 else "worse"
-    reason = "no order is claimed: outcomes are missing unevenly" if pair.unclaimed else pair.reason
+    reason = "not ordered, because results are missing unevenly" if pair.unclaimed else pair.reason
     return AgentDifference(other, value, value - half, value + half, word, counts, estimated, reason)
 
 
@@ -216,7 +224,7 @@ def wins_text(counts: Wins) -> str:
     tasks = words.counted(alike, "task")
     if missing:
         tasks = f"{alike:,} of the {better + worse + alike:,} both ran"
-    return f"wins {better:,}, loses {worse:,}, alike on {tasks}"
+    return f"wins {better:,}, loses {worse:,}, same on {tasks}"
 
 
 # ------------------------------------------------------------------------------------------------ sentences
@@ -226,28 +234,27 @@ def verdict_of(differences: Sequence[AgentDifference]) -> str:
     decided = [one for one in differences if one.word]
     n, n_tied = len(decided), sum(one.word == "tied" for one in decided)
     if not n:
-        return "Who is better cannot be said."
+        return "These data cannot order them."
     if n == 1:
-        surely = f"<bdi>{{}}</bdi> is surely {decided[0].word}."
-        return "They are tied." if n_tied else format_html(surely, str(decided[0].agent.name))
+        clearly = f"<bdi>{{}}</bdi> is clearly {decided[0].word} (95%)."
+        return "They are tied." if n_tied else format_html(clearly, str(decided[0].agent.name))
     if n_tied == n:
-        return f"{'Both' if n == 2 else f'All {NUMBERS[n].lower()}'} are tied with it."
-    return f"{NUMBERS[n_tied]} of these {NUMBERS[n].lower()} {'is' if n_tied <= 1 else 'are'} tied with it."
+        return f"{'Both' if n == 2 else f'All {NUMBERS[n].lower()}'} are tied with the reference."
+    verb = "is" if n_tied <= 1 else "are"
+    return f"{NUMBERS[n_tied]} of these {NUMBERS[n].lower()} {verb} tied with the reference."
 
 
 def rest_of(differences: Sequence[AgentDifference], over: str) -> SafeString:
     clauses = []
-    for word in ("worse", "better"):
+    for word in ("better", "worse"):
         names = [one.agent.name for one in differences if one.word == word]
         if names and len(differences) > 1:
-            only, verb = ("Only ", "is") if len(names) == 1 else ("", "are")
+            verb = "is" if len(names) == 1 else "are"
             *first, last = [format_html("<bdi>{}</bdi>", str(name)) for name in names]
             if first:
                 last = format_html("{} and {}", SafeString(", ".join(first)), last)
-            clauses.append(format_html("{}{} {} surely {}", only, last, verb, word))
-    if not clauses:
-        return format_html("On {}.", over)
-    return format_html("{} on {}.", SafeString("; ".join(clauses)), over)
+            clauses.append(format_html("{} {} clearly {}.", last, verb, word))
+    return SafeString(" ".join([*clauses, format_html("Scores are on {}.", over)]))
 
 
 def points_text(value: float) -> str:
@@ -276,14 +283,15 @@ def compare_chart(
         note = "; ".join(filter(None, (trust, wins_text(one.wins) if one.wins else "")))
         hollow = one.word in ("worse", "better")
         drawn.append(DotRow(name, note, text, one.value, one.lower, one.upper, hollow=hollow))
-        cells = ["not known" if end is None else points_text(end) for end in (one.lower, one.upper)]
-        cells += [f"{n:,}" for n in one.wins] if one.wins else ["not known"] * 4
-        rows.append((name, f"{sign}{points}", *cells, one.word or "not known"))
+        cells = ["unknown" if end is None else points_text(end) for end in (one.lower, one.upper)]
+        cells += [f"{n:,}" for n in one.wins] if one.wins else ["unknown"] * 4
+        rows.append((name, f"{sign}{points}", *cells, one.word or "unknown"))
     return Chart(
         name="compare",
-        title="Difference in points, task by task, with 95% intervals for all pairs of the board at once",
-        lede="An interval that holds 0 is a tie. Hollow: surely better or worse.",
-        heads=("Agent", "Points", "From", "To", "Wins", "Loses", "Alike", "Not run by both", "It is"),
+        title="Difference in score to the reference, in points",
+        lede="95% intervals, simultaneous for all pairs of the board. An interval that contains 0 is a tie. "
+        "Hollow: clearly better or worse.",
+        heads=("Agent", "Points", "From", "To", "Wins", "Loses", "Same", "Not run by both", "It is"),
         rows=tuple(rows),
         **both_widths(
             name="compare",
@@ -292,7 +300,8 @@ def compare_chart(
             lo=lo,
             hi=hi,
             ticks=[(tick, points_text(tick).removesuffix(".0")) for tick in ticks_125(lo, hi, 5)],
-            rules=[(0.0, "as good as the reference")],
+            rules=[(0.0, "same as the reference")],
+            wide=FULL,
         ),
     )
 
@@ -306,29 +315,101 @@ def n_shared(columns: Sequence[npt.ArrayLike | None]) -> int:
 
 
 def _differing(
-    columns: Sequence[npt.ArrayLike | None], names: Sequence[str], pks: Sequence[int], *, base: str
-) -> list[tuple[str, str, SafeString]]:
-    """Name, address and cells of the tasks on which outcomes differ, those that differ most first.
+    columns: Sequence[npt.ArrayLike | None], pks: Sequence[int], *, base: str
+) -> list[DifferingTask]:
+    """The tasks on which outcomes differ, by category, those that the reference wins first.
 
     `columns` are the outcomes of each agent, NaN without a valid one; None for one that is not compared.
     """
-    arrays = [None if column is None else np.asarray(column, dtype=np.float64) for column in columns]
-    known = np.array([column for column in arrays if column is not None])
-    spread = np.round(np.fmax.reduce(known, axis=0) - np.fmin.reduce(known, axis=0), DECIMALS)
-    places = sorted(np.flatnonzero(spread > 0).tolist(), key=lambda j: -spread[j])
-    rows = []
-    for j in places:
-        cells = ""
-        for column in arrays:
-            outcome = float("nan") if column is None else float(column[j])
-            if np.isnan(outcome):
-                cells += '<td class="none">not run</td>'
-            elif outcome in (0.0, 1.0):
-                cells += "<td>passed</td>" if outcome else '<td class="failed">failed</td>'
-            else:
-                cells += f"<td>{words.percent(outcome)}%</td>"
-        rows.append((names[j], f"{base}{pks[j]}", SafeString(cells)))
-    return rows
+    arrays = [np.full(len(pks), np.nan) if one is None else np.asarray(one, np.float64) for one in columns]
+    outcomes = np.round(np.array(arrays), DECIMALS)
+    spread = np.fmax.reduce(outcomes, axis=0) - np.fmin.reduce(outcomes, axis=0)
+    places = np.flatnonzero(spread > 0)
+    found = Task.objects.in_bulk([pks[j] for j in places.tolist()])
+    order = np.nan_to_num(outcomes, nan=-1.0)
+    tasks = [
+        DifferingTask(found[pks[j]], f"{base}{pks[j]}", SafeString("".join(map(_cell, outcomes[:, j]))))
+        for j in sorted(places.tolist(), key=lambda j: (found[pks[j]].category, *-order[:, j]))
+    ]
+    return tasks
+
+
+def _cell(outcome: float) -> str:
+    """A square that is filled, empty, or filled in part; its word is read out."""
+    if np.isnan(outcome):
+        return '<td class="none">–<span class="unseen"> not run</span></td>'
+    word = {0.0: "failed", 1.0: "passed"}.get(float(outcome), "")
+    css, text = word or "partly", word or f"{words.percent(outcome)}%"
+    return f'<td><i class="{css}" title="{text}"></i><span class="unseen">{text}</span></td>'
+
+
+# ---------------------------------------------------------------------------------------------------- facts
+
+
+def _facts(
+    board: Board, target: str, every: Sequence[Any], agents: Sequence[Any]
+) -> list[tuple[str, list[tuple[SafeString | str, bool]]]]:
+    """A row for each fact that an agent states: its label, and by agent the text, and whether it differs."""
+    read = board.entries.filter(agent__in=[one.agent_id for one in agents])
+    standings = visible_standings(board, read)
+    lines = {line.agent: line for line in standings.agents}
+    believed = words.believed(
+        {one.agent_id: one.cost_usd for one in every if one.cost_usd is not None},
+        in_part={one.agent_id for one in every if one.cost_basis == words.IN_PART},
+        verified={one.agent_id for one in every if one.trust == Trust.VERIFIED},
+    )
+    own = [(one, lines[one.name], lines[one.name].at[target]) for one in agents]
+    rows: dict[str, list[SafeString | str]] = {
+        "95% rank range": [_range_text(at) for _, _, at in own],
+        f"Score on {words.tasks_of(standings, target)}": [
+            "" if at.score is None else score(at) for *_, at in own
+        ],
+        "Cost per run": [_cost(line, is_believed=one.agent_id in believed) for one, line, _ in own],
+        "Tokens per run": ["" if line.n_tokens is None else tokens_text(line.n_tokens) for _, line, _ in own],
+        "Time per run": ["" if line.seconds is None else time_text(line.seconds) for _, line, _ in own],
+        "Date": [line.submitted_at or "" for _, line, _ in own],
+        "Organisation": [line.organisation for _, line, _ in own],
+        "Trust": [words.TRUST[line.trust] for _, line, _ in own],
+        "Links": [_links(line) for _, line, _ in own],
+    }
+    return [
+        (label, [(text or NOT_STATED, text != texts[0]) for text in texts])
+        for label, texts in rows.items()
+        if any(texts)
+    ]
+
+
+def _range_text(at: AtTarget) -> str:
+    if at.rank is None:
+        return "not ranked"
+    if at.rank_lower is None or at.rank_upper is None:
+        return f"rank {at.rank:,}, no range"
+    return f"{at.rank_lower:,}–{at.rank_upper:,}"
+
+
+def _cost(line: Line, *, is_believed: bool) -> str:
+    text = words.cost_text(line)
+    return text if is_believed or not text else f"{text}, implausible"
+
+
+def tokens_text(n: float) -> str:
+    """Return 850, 12.3 k, 4.1 M."""
+    for size, unit in ((1e6, " M"), (1e3, " k")):
+        if n >= size:
+            return f"{n / size:,.1f}{unit}"
+    return f"{n:,.0f}"
+
+
+def time_text(seconds: float) -> str:
+    """Return 42 s, 12 min, 3.5 h."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 3_600 else f"{seconds / 3_600:,.1f} h"
+
+
+def _links(line: Line) -> SafeString:
+    shown = [(name, link) for name, link in line.links.items() if is_web(link)]
+    return format_html_join(" · ", '<a href="{1}" rel="nofollow">{0}</a>', shown)
 
 
 @for_all

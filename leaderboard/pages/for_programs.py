@@ -150,7 +150,7 @@ MAX_ADDRESSES = 50_000  # addresses that a sitemap may hold
 @for_all
 def sitemap(request: HttpRequest) -> HttpResponse:
     """The pages of public benchmarks; what is unlisted, private or hidden has no address here."""
-    addresses = [(absolute(request, reverse(f"pages:{name}")), "") for name in ("home", "methods")]
+    addresses = [(absolute(request, reverse(f"pages:{name}")), "") for name in ("home", "methods", "submit")]
     listed = visible_benchmarks(None).filter(visibility=Visibility.PUBLIC)
     benchmarks = listed.annotate(changed=Max("boards__published_at")).order_by("slug")
     for slug, changed in benchmarks.values_list("slug", "changed"):

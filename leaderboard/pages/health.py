@@ -1,4 +1,4 @@
-"""What the page “Health” shows: what monitors say of the subset, through time, and what was asked for."""
+"""What the page “Health” shows: the monitors of the ranking tasks over time, and requested full runs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ from leaderboard.studies.answers import words
 from leaderboard.studies.models import ESTIMATOR_VERSION, DriftCheck
 
 N_CHECKS, N_ALERTS = 40, 20
-STATES = {"alert": "alert", "warn": "warning", "ok": "quiet", "insufficient": "too little seen"}
+STATES = {"alert": "alert", "warn": "warning", "ok": "ok", "insufficient": "too little data"}
 
 
 def health_page(benchmark: Benchmark) -> dict[str, Any]:
@@ -53,9 +53,9 @@ def health_page(benchmark: Benchmark) -> dict[str, Any]:
 def _verdict(result: Mapping[str, Any]) -> tuple[str, str]:
     states = [one["state"] for one in result["monitors"]]
     if not states:
-        return "No monitor has looked yet.", words.sentence(result["reason"])
+        return "No monitor has run yet.", words.sentence(result["reason"])
     n_alert, n_warn, n_few = (states.count(state) for state in ("alert", "warn", "insufficient"))
-    few = f"{n_few:,} of {len(states):,} have seen too little to say more." if n_few else ""
+    few = f"{n_few:,} of {len(states):,} have too little data." if n_few else ""
     if n_alert:
         verb = "raises" if n_alert == 1 else "raise"
         return f"{words.counted(n_alert, 'monitor')} {verb} an alert.", few
@@ -95,10 +95,10 @@ def monitor_chart(name: str, looks: Sequence[Look]) -> Chart | None:
     return Chart(
         name=address,
         title=name.capitalize(),
-        lede="Its level at each check; dashed: where it alerts.",
+        lede="Level at each check. Dashed: alert threshold.",
         heads=("Day", "Level", "Alerts at"),
         rows=tuple((day.isoformat(), level_text(value), level_text(at)) for day, value, at in looks),
-        svg=levels(name=address, title=f"{name.capitalize()} through time", looks=looks),
+        svg=levels(name=address, title=f"{name.capitalize()} over time", looks=looks),
     )
 
 

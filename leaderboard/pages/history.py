@@ -1,7 +1,7 @@
 """What the page on history shows: the boards of a benchmark, newest first, what each changed, the best score.
 
-Whether a new best is surely better is read off the board that shows it first: whether the former best is tied
-with it there. Nothing is computed anew.
+Whether a new best is clearly better is read off the board that shows it first: whether the former best is
+tied with it there. Nothing is computed anew.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,9 +23,9 @@ from leaderboard.plots.marks import Chart
 from leaderboard.studies.answers import words
 
 N_VERSIONS = 20
-MAX_DRAWN = 200  # boards
+MIN_DRAWN, MAX_DRAWN = 3, 200  # boards
 WITHDRAWN = " (withdrawn since)"
-HEADS = ("Board", "Published", "Best", "Score %", "Over", "Beside the best before")
+HEADS = ("Board", "Published", "Best", "Score %", "Over", "Compared with the best before")
 
 
 @for_all
@@ -40,25 +40,26 @@ def history(request: HttpRequest, slug: str) -> HttpResponse:
             "n_ranked": one.n_ranked,
             "n_listed": one.n_listed,
             "changes": one.changes,
+            "keys": one.keys,
             "before": one.board.number - 1,
             "text": words.changes_text(one.changes) if one.changes else "",
         }
         for one in latest
     ]
-    verdict = ""
+    verdict, board_count = "", latest[0].board.number if latest else 0
     if latest:
         board, text = latest[0].board, str(rows[0]["text"])
         day = f"{board.published_at.day} {board.published_at:%B %Y}"
-        verdict = f"One board so far, of {day}."
+        verdict = f"One board so far, published {day}."
         if text:
             n = words.counted(board.number, "board")
-            verdict = f"{n} so far. With board {board.number}, of {day}: {words.clause(text)}."
+            verdict = f"{n} so far. Board {board.number}, {day}: {words.clause(text)}."
     page = {
         "rows": rows,
         "verdict": verdict,
         "is_latest": number is None,
         "before": latest[-1].board.number if latest and are_more else None,
-        "best": best_chart(benchmark) if number is None and latest else None,
+        "best": best_chart(benchmark) if number is None and board_count >= MIN_DRAWN else None,
     }
     return render(request, "pages/history.html", {"page": page, "benchmark": benchmark, "here": "history"})
 
@@ -115,13 +116,13 @@ def best_chart(benchmark: Benchmark) -> Chart | None:
                 more=", withdrawn" if best.agent_name.endswith(WITHDRAWN) else "",
             )
         )
-    title = "The best score through time"
-    left_out = f" The latest {MAX_DRAWN} boards." if len(boards) == MAX_DRAWN else ""
+    title = "The best score over time"
+    left_out = f" Latest {MAX_DRAWN} boards only." if len(boards) == MAX_DRAWN else ""
     return Chart(
         name="best",
         title=title,
-        lede="A step is solid where the new best is surely better than the one before, and dashed where the "
-        f"two are tied or nothing tells. A line without a step to it begins anew: other tasks.{left_out}",
+        lede="Solid step: the new best is clearly better (95%). Dashed: tied or unknown. No step: the score "
+        f"is on other tasks.{left_out}",
         heads=HEADS,
         rows=tuple(rows),
         svg=best_through_boards(name="best", title=title, levels=levels),
@@ -162,21 +163,21 @@ def _changes(bests: Sequence[Best]) -> list[tuple[Best, Step, str]]:
         wanted |= Q(board=new.board, agent__in=old.agents)
     ranked = Entry.objects.filter(wanted, rank__isnull=False)
     places = {(board, agent): at for board, agent, at in ranked.values_list("board", "agent", "position")}
-    changes: list[tuple[Best, Step, str]] = [(bests[0], "first", "the first board drawn")]
+    changes: list[tuple[Best, Step, str]] = [(bests[0], "first", "first board shown")]
     for old, new in pairs:
         there = [places.get((new.board.pk, agent)) for agent in old.agents]
         if old.scale != new.scale:
-            changes.append((new, "first", "over other tasks: not comparable"))
+            changes.append((new, "first", "on other tasks, not comparable"))
         elif set(old.agents) & set(new.agents):
-            changes.append((new, "unsure", "the same agent, with another score"))
+            changes.append((new, "unsure", "same agent, another score"))
         elif None in there:
-            changes.append((new, "unsure", f"{old.name} is not ranked any more"))
+            changes.append((new, "unsure", f"{old.name} is no longer ranked"))
         elif new.tied_with is None:
-            changes.append((new, "unsure", "this board tells no ties"))
+            changes.append((new, "unsure", "ties unknown"))
         elif any(low <= place <= high for low, high in new.tied_with for place in there if place is not None):
             changes.append((new, "unsure", f"tied with {old.name}"))
         else:
-            changes.append((new, "sure", f"surely better than {old.name}"))
+            changes.append((new, "sure", f"clearly better than {old.name}"))
     return changes
 
 

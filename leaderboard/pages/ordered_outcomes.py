@@ -18,7 +18,7 @@ from leaderboard.studies.outcomes import OutcomeGrid, read_outcomes, single_task
 
 def plain(values: np.ndarray) -> list[Outcome]:
     """As floats, None for NaN."""
-    return [None if np.isnan(value) else float(value) for value in values]
+    return np.where(np.isnan(values), None, values).tolist()  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,13 +102,10 @@ class OrderedOutcomes:
         agents, rest = words.counted(self.n_rating, "agent"), self.n_agents - self.n_rating
         n_valid = np.count_nonzero(~np.isnan(self.outcomes.means[self.outcomes.voice]), axis=1)
         if 20 * n_valid.max(initial=0) < 19 * self.n_tasks:
-            return f"Pass rates are mean outcomes of {agents}, none of which has run all tasks."
-        left_out = f"; {words.counted(rest, 'other')} {'is' if rest == 1 else 'are'} left out"
-        most = "" if self.outcomes.voice.all() else ", two at most of an account that no operator trusts"
-        return (
-            f"Pass rates are mean outcomes of the {agents} with an outcome that counts on at least 95% of "
-            f"the tasks{most}{left_out if rest else ''}."
-        )
+            return f"Pass rates are means over {agents}. None of them has run all tasks."
+        most = "" if self.outcomes.voice.all() else ", at most two per untrusted account"
+        left_out = f" {words.counted(rest, 'other')} {'is' if rest == 1 else 'are'} left out." if rest else ""
+        return f"Pass rates are means over the {agents} with results on 95% of the tasks{most}.{left_out}"
 
 
 _read: ContextVar[dict[tuple[int, int], OrderedOutcomes] | None] = ContextVar("_read", default=None)

@@ -1,8 +1,9 @@
-"""The page of all tasks: how many tell agents apart, who passed what; and that of one: who passes it."""
+"""The page of all tasks: pass rates, who passed what; and that of one: who passes it."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 from django.db.models import OuterRef, Subquery
@@ -25,6 +26,15 @@ MAX_ROWS = 200  # of agents, each with a row of its own
 N_GROUPS = 10
 MAX_LISTED = 500  # tasks, unless all are asked for
 SUBSET_CHOICES = {"yes": True, "no": False}
+ORDERS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
+    "task": lambda line: line["task"].name.casefold(),
+    "category": lambda line: line["task"].category.casefold() or None,
+    "rate": lambda line: line["rate"],
+    "agents": lambda line: line["n_agents"],
+    "discrimination": lambda line: line["discrimination"],
+    "invalid": lambda line: line["n_invalid"],
+    "ranking": lambda line: line["in_subset"],
+}
 
 
 def task_lines(of: OrderedOutcomes) -> list[dict[str, Any]]:
@@ -48,19 +58,17 @@ def task_lines(of: OrderedOutcomes) -> list[dict[str, Any]]:
 def headline(of: OrderedOutcomes) -> str:
     every = words.counted(of.n_tasks, "task")
     if not of.n_tasks:
-        return "No task is known yet."
+        return "There are no tasks yet."
     if not of.n_agents:
-        return f"No outcome counts yet on {'any of ' if of.n_tasks > 1 else ''}the {every}."
+        return f"There are no results yet on the {every}."
     if of.n_agents == 1:
-        return "One agent so far: which tasks tell agents apart takes two."
+        return "One agent so far. Pass rates need at least two."
     if not of.n_rating:
-        return f"No outcome {'on the task' if of.n_tasks == 1 else 'on any of the ' + every} is valid."
+        return f"There is no valid result on the {every}."
     if of.n_rating < 2:
-        return "Pass rates are those of one agent so far: which tasks tell agents apart takes two."
+        return "Only one agent has run the tasks. Pass rates need at least two."
     n = int(of.in_band.sum())
-    if not n:
-        return f"No task has a pass rate of {of.band_text}."
-    return f"{n:,} of {every} {'tells' if n == 1 else 'tell'} agents apart."
+    return f"{n:,} of {every} {'has' if n == 1 else 'have'} a pass rate of {of.band_text}."
 
 
 def rest(of: OrderedOutcomes) -> str:
@@ -72,16 +80,12 @@ def rest(of: OrderedOutcomes) -> str:
     easy = int((~of.in_band & (of.rates > lo)).sum())
     hard = int((~of.in_band & (of.rates < hi)).sum())
     none, unrated = int((of.rates == 0).sum()), int(np.isnan(of.rates).sum())
-    lowest, highest = (f"{round(100 * edge, 4):g}%" for edge in (lo, hi))
-    clauses = []
-    if easy:
-        clauses.append(f"{easy:,} {'is' if easy == 1 else 'are'} passed by more than {highest} of agents")
-    if hard:
-        verb = "" if easy else "is passed " if hard == 1 else "are passed "
-        of_none = f", {none:,} of them by none of {of.n_rating:,} agents" if none else ""
-        clauses.append(f"{hard:,} {verb}by fewer than {lowest}{'' if easy else ' of agents'}{of_none}")
-    sentence = f"{' and '.join(clauses)}." if clauses else "None lies outside of the band."
-    return f"{sentence} Of {unrated:,} there is no outcome." if unrated else sentence
+    parts = [
+        f"{n:,} {'is' if n == 1 else 'are'} {kind}" for n, kind in ((easy, "easier"), (hard, "harder")) if n
+    ]
+    of_none = f" ({none:,} passed by no agent)" if none else ""
+    text = f"{' and '.join(parts)}{of_none}." if parts else "No task is easier or harder."
+    return f"{text} {unrated:,} without a result." if unrated else text
 
 
 def chart(of: OrderedOutcomes, lines: list[dict[str, Any]]) -> Chart | None:
@@ -95,20 +99,19 @@ def chart(of: OrderedOutcomes, lines: list[dict[str, Any]]) -> Chart | None:
         the, ranking = ("the ", "ranking task") if of.subset and not differs else ("", "task")
         text = f"{the}{words.counted(places.size, ranking)}, {of.band_text}"
         band = int(places[0]), int(places[-1]) + 1, text
-    each = "A row is a tenth of the agents" if of.n_agents > MAX_ROWS else "A row is an agent"
-    last = ", those without a rank last" if np.isnan(of.ranks).any() else ""
-    marks = " The line under the map marks the ranking tasks." if differs and any(in_subset) else ""
+    each = "One row per tenth of the agents" if of.n_agents > MAX_ROWS else "One row per agent"
+    last = ", unranked last" if np.isnan(of.ranks).any() else ""
+    marks = " The line below marks the ranking tasks." if differs and any(in_subset) else ""
     return Chart(
         name="tasks",
         title="Who passed what",
-        lede=f"{each} from the best down{last}; a column is a task from the easiest on. A cell is filled in "
-        "proportion to the mean outcome: whole where passed, half where one of two trials passed, a dash "
-        f"where there is no valid outcome.{marks}",
-        heads=("Task", "Pass rate", "Agents", "In the subset"),
+        lede=f"{each}, best first{last}. One column per task, easiest first. Filled: passed. Half: one of "
+        f"two trials passed. Dash: no valid result.{marks}",
+        heads=("Task", "Pass rate", "Agents", "Ranking task"),
         rows=tuple(
             (
                 line["task"].name,
-                "not measured" if line["rate"] is None else f"{words.percent(line['rate'])}%",
+                "unknown" if line["rate"] is None else f"{words.percent(line['rate'])}%",
                 f"{line['n_agents']:,}",
                 "yes" if line["in_subset"] else "no",
             )
@@ -142,7 +145,7 @@ def _heat_map_rows(of: OrderedOutcomes) -> list[HeatMapRow]:
 
 
 @for_all
-@cached_page("find", "subset", "rows", of_data=True, reads=(TaskSubset,))
+@cached_page("find", "subset", "rows", "sort", of_data=True, reads=(TaskSubset,))
 def tasks(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)
     of, find = ordered_outcomes(benchmark), request.GET.get("find", "").strip()[:255]
@@ -156,8 +159,18 @@ def tasks(request: HttpRequest, slug: str) -> HttpResponse:
         if find.casefold() in f"{line['task'].name} {line['task'].category}".casefold()
         and wanted in (None, line["in_subset"])
     ]
+    order = request.GET.get("sort", "")
+    key, is_down = order.removeprefix("-"), order.startswith("-")
+    if sorted_by := ORDERS.get(key):
+        known = [line for line in matching if sorted_by(line) is not None]
+        rest_of = [line for line in matching if sorted_by(line) is None]
+        matching = [*sorted(known, key=sorted_by, reverse=is_down), *rest_of]
+    asked = {"find": find, "subset": subset}
     page = {
         "of": of,
+        "order": order,
+        "direction": "descending" if is_down else "ascending",
+        "address": lambda sort: f"?{urlencode({k: v for k, v in (asked | {'sort': sort}).items() if v})}",
         "find": find,
         "subset": subset,
         "lines": lines,
@@ -212,7 +225,7 @@ def task_page(benchmark: Benchmark, pk: int) -> dict[str, Any]:
     return page | {
         "rate": plain(of.rates)[column],
         "place": of.easiest.tolist().index(column) + 1,
-        "discrimination": plain(single_tasks.discriminations(means))[column] if of.n_agents else None,
+        "discrimination": plain(single_tasks.discriminations(means, [column]))[0] if of.n_agents else None,
         "n_discriminated": int((single_tasks.on_equal_terms(means) & ~np.isnan(means[:, column])).sum()),
     }
 
@@ -222,15 +235,15 @@ def _runs(of: OrderedOutcomes, column: int) -> list[dict[str, Any]]:
     means, n_invalid = plain(outcomes.means[:, column]), outcomes.n_invalid[:, column]
     for agent, outcome, n in zip(outcomes.agents, means, n_invalid.tolist(), strict=True):
         entry, rank = of.entries.get(agent.pk), of.rank_of(agent)
-        text = "no valid outcome"
+        text = "no valid result"
         if outcome is not None:
             whole = {1.0: "passed", 0.0: "failed"}.get(outcome)
-            text = whole or f"mean outcome {words.percent(outcome)}%"
+            text = whole or f"mean score {words.percent(outcome)}%"
         runs.append(
             {
                 "agent": agent,
                 "rank": rank,
-                "rank_text": "without a rank" if rank is None else f"rank {rank:,}",
+                "rank_text": "not ranked" if rank is None else f"rank {rank:,}",
                 "outcome": outcome,
                 "outcome_text": text,
                 "n_invalid": n,
@@ -246,31 +259,30 @@ def _task_headline(task: Task, column: int | None, outcomes: Sequence[float]) ->
     if task.retired_at:
         return f"This task was retired on {task.retired_at:%Y-%m-%d}."
     if column is None:
-        return "This task is not among those that count."
+        return "This task does not count."
     if not every:
-        return "No agent has a valid outcome on this task."
+        return "No agent has a valid result on this task."
     if every == 1:
-        return f"One agent has run this task, and {'passes' if n else 'fails'} it."
+        return f"One agent has run this task and {'passes' if n else 'fails'} it."
     if not n:
-        return f"None of the {every:,} agents passes this task"
+        return f"None of the {every:,} agents passes this task."
     if n == every:
-        return f"All {every:,} agents pass this task"
-    return f"{n:,} of {every:,} agents {'passes' if n == 1 else 'pass'} this task"
+        return f"All {every:,} agents pass this task."
+    return f"{n:,} of {every:,} agents {'passes' if n == 1 else 'pass'} this task."
 
 
 def _task_rest(of: OrderedOutcomes, task: Task, column: int | None, outcomes: Sequence[float]) -> str:
-    """What follows the headline: of those that pass it, how many a better ranked agent is behind on it."""
+    """What follows the headline: how many of those that pass it rank below an agent that fails it."""
     n, every = sum(outcome >= single_tasks.PASSED for outcome in outcomes), len(outcomes)
     if column is None or every < 2:
-        return f" {words.sentence(task.retired_reason)}" if task.retired_at else ""
+        return words.sentence(task.retired_reason) if task.retired_at else ""
     if n in (0, every):
-        return ", so that it tells none of them apart."
+        return ""
     weaker = single_tasks.weaker_passing(of.outcomes.means[:, column], of.ranks)
     if n == 1:
-        return (
-            ", and is weaker than agents that fail it." if weaker else ", and none that is better fails it."
-        )
-    return f", {f'{weaker:,}' if weaker else 'none'} of them weaker than agents that fail it."
+        return "It ranks below an agent that fails it." if weaker else "No higher-ranked agent fails it."
+    number = f"{weaker:,}" if weaker else "None"
+    return f"{number} of them {'ranks' if weaker < 2 else 'rank'} below an agent that fails it."
 
 
 def _agents_chart(of: OrderedOutcomes, runs: Sequence[dict[str, Any]]) -> Chart:
@@ -286,8 +298,8 @@ def _agents_chart(of: OrderedOutcomes, runs: Sequence[dict[str, Any]]) -> Chart:
     return Chart(
         name="task",
         title="Who passes it",
-        lede="A dot is an agent, from the best rank on: filled where it passed, hollow where it failed, "
-        "else filled by the share that it passed; a small dot is an agent without a valid outcome.",
+        lede="One dot per agent, best rank first. Filled: passed. Hollow: failed. Partly filled: mean of its "
+        "trials. Small: no valid result.",
         heads=("Agent", "Rank", "Outcome", *(["Trust"] if of.tells_trust else [])),
         rows=tuple(rows),
         svg=dot_row(
@@ -312,7 +324,7 @@ def _quarters_chart(of: OrderedOutcomes, runs: Sequence[dict[str, Any]]) -> Char
     return Chart(
         name="quarters",
         title="Pass rate by quarter",
-        lede=f"Mean outcome of the agents dated in each quarter; the band of {of.band_text} is tinted.",
+        lede=f"Mean over the agents dated in each quarter. Tinted: {of.band_text}.",
         heads=("Quarter", "Pass rate", "Agents"),
         rows=tuple(rows),
         svg=by_quarter(

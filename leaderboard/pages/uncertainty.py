@@ -24,14 +24,14 @@ SOURCES = {
     "agent": "Agents",
     "task": "Task difficulty",
     "agent:task": "Which tasks suit whom",
-    "Residual": "Trials",
+    "Residual": "Run-to-run noise",
 }
 MEANINGS = {
-    "agent": "what a leaderboard is for",
-    "agent:task": "stays in a comparison",
-    "Residual": "more of them average it out",
+    "agent": "what a leaderboard measures",
+    "agent:task": "remains in a comparison",
+    "Residual": "more runs average it out",
 }
-POOLED = "Trials, and which tasks suit whom"
+POOLED = "Run-to-run noise, and which tasks suit whom"
 CANCELS = "cancels between agents on the same tasks"
 Plain = Mapping[str, Any]
 
@@ -61,17 +61,17 @@ def uncertainty_page(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
 
 def headline(result: Plain) -> tuple[str, str]:
     if result["levels"]["agent"] < 2:
-        return "One agent so far:", "where the noise comes from takes two."
+        return "One agent so far.", "At least two are needed to tell where the noise comes from."
     if not result["available"]:
         return "Not available:", f"{result['reason']}."
     steps = result.get("projections") or []
     if not steps or steps[0]["finite"] is None:
-        return "How much is trial noise is not known:", "no trial of a task was repeated."
+        return "Run-to-run noise is not known.", "To measure it, run agents several times on the same tasks."
     return halving(steps, n_tasks=result["levels"]["task"], averaged=averaged_over(result))
 
 
 def halving(steps: Sequence[Plain], *, n_tasks: int, averaged: str = "") -> tuple[str, str]:
-    """Say how many trials a task halve the error bar on these tasks.
+    """Say how many runs per task halve the error bar on these tasks.
 
     Its square is a part that no trial moves and one over their number, a + b/R: two steps tell both.
     """
@@ -80,18 +80,15 @@ def halving(steps: Sequence[Plain], *, n_tasks: int, averaged: str = "") -> tupl
     fixed = first - moved / one
     left = first / 4 - fixed
     n = ceil(round(moved / left, 9)) if left > 0 else ENOUGH + 1
-    over = f"all {n_tasks:,}, {averaged}," if averaged else f"all {n_tasks:,}"
-    mean = f"one agent’s mean over {over} has a standard error of {words.percent(sqrt(first))} points"
+    over = f"all {n_tasks:,} tasks {averaged}" if averaged else f"all {n_tasks:,} tasks"
+    mean = f"The standard error of one agent’s mean on {over} is {words.percent(sqrt(first))} points"
     if n > ENOUGH:
-        return (
-            "No number of trials would halve the error bar on these tasks:",
-            f"{mean} with one trial a task.",
-        )
+        return "More runs per task cannot halve the error bar.", f"{mean} with one run per task."
     number = NUMBERS[n] if n < len(NUMBERS) else f"{n:,}"
     after = words.percent(sqrt(fixed + moved / n))
     return (
-        f"{number} trials a task would halve the error bar on these tasks:",
-        f"{mean} with one trial, and of {after} with {number.lower()}.",
+        f"{number} runs per task would halve the error bar.",
+        f"{mean} with one run per task, and {after} with {number.lower()}.",
     )
 
 
@@ -100,8 +97,8 @@ def _at_random(result: Plain) -> str:
     facets = ("prompt", "judge", "run")
     known = ["trials", *(f"{facet}s" for facet in facets if f"agent:{facet}" in names)]
     unknown = [f"{facet}s" for facet in facets if f"agent:{facet}" not in names]
-    sentence = f"What is at random here: {_join(known)}."
-    return f"{sentence} Never measured, so not in this table: {_join(unknown)}." if unknown else sentence
+    sentence = f"Random here: {_join(known)}."
+    return f"{sentence} Not measured, so not in this table: {_join(unknown)}." if unknown else sentence
 
 
 def _join(names: Sequence[str]) -> str:
@@ -120,8 +117,8 @@ def scales_text(logit: Plain) -> str:
         )
     )
     return (
-        f"The largest part of the variance of one agent’s mean is {linear} on the scale of the scores, "
-        f"but {other} on the logit scale, where differences near 0 and 100% weigh more."
+        f"On the score scale the largest part of the variance of one agent’s mean is {linear}. On the logit "
+        f"scale it is {other}; there, differences near 0 and 100% weigh more."
     )
 
 
@@ -157,11 +154,11 @@ def variance_chart(components: Sequence[Plain]) -> Chart | None:
         parts.append((label, share, meaning, cancels))
         variance = f"{component['variance']:.5f}"
         rows.append((label, f"{words.percent(share)}%", variance, "cancels" if cancels else "stays"))
-    title = "Variance of a single outcome, by source"
+    title = "Variance of a single result, by source"
     return Chart(
         name="variance",
-        title="Where the variance of a single outcome comes from",
-        lede="Hatched: it cancels between agents on the same tasks.",
+        title="Sources of the variance of a single result",
+        lede="Hatched: cancels between agents on the same tasks.",
         heads=("Source", "Share", "Variance", "Between agents"),
         rows=tuple(rows),
         svg=stacked(name="variance", title=title, parts=parts),
@@ -189,8 +186,7 @@ def what_if(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
         "faults": faults,
         "estimand": estimand,
         "estimands": ESTIMANDS,
-        "unknown": never
-        and f"Never varied here, so that what more would do is unknown: {' and '.join(never)}.",
+        "unknown": never and f"The effect of more {' and '.join(never)} is unknown: they were never varied.",
     }
     if faults or not any(lever["text"] for lever in levers):
         return form
@@ -216,7 +212,7 @@ def what_if(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
             (n, one["label"].lower().removesuffix("s")) for one, n in shown if one["letter"] not in "RN"
         ],
         "tasks": ESTIMANDS[estimand],
-        "change": "the same as" if share == "0%" else f"{share} {'shorter' if se < now else 'longer'} than",
+        "change": "the same as" if share == "0%" else f"{share} {'smaller' if se < now else 'larger'} than",
         "half": 1.96 * se,
         "mostly": f"{_source(largest).lower()}, {of_largest:.0%}",
     }
@@ -226,7 +222,7 @@ def _levers(study: VarianceStudy, params: QueryDict) -> list[dict[str, Any]]:
     """How many of something the address asks for; `n` is how many there were, 1 of what was never varied."""
     seen, levers = varied(study.result), list[dict[str, Any]]()
     for key, letter, label, n in (
-        ("trials", "R", "Trials", 1),
+        ("trials", "R", "Runs per task", 1),
         ("tasks", "N", "Tasks", study.result["levels"]["task"]),
         ("prompts", "V", "Prompts", seen.get("prompt")),
         ("judges", "M", "Judges", seen.get("judge")),

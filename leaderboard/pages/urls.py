@@ -12,7 +12,7 @@ from leaderboard.pages.elsewhere import badge, card, embed
 from leaderboard.pages.for_programs import cite, data, feed, robots, signing_key, sitemap
 from leaderboard.pages.health import health
 from leaderboard.pages.history import history
-from leaderboard.pages.home import home, methods
+from leaderboard.pages.home import home, methods, submit
 from leaderboard.pages.tasks import task, tasks
 from leaderboard.pages.uncertainty import uncertainty
 from leaderboard.pages.validity import validity
@@ -40,6 +40,7 @@ urlpatterns = [
     path("b/<slug:slug>/plots/<slug:name>.svg", plot, name="plot"),
     path("b/<path:rest>/", unslashed, name="unslashed"),
     path("methods", methods, name="methods"),
+    path("submit", submit, name="submit"),
     path("robots.txt", robots, name="robots"),
     path("sitemap.xml", sitemap, name="sitemap"),
     path("account", account.account, name="account"),

@@ -35,7 +35,8 @@ def validity_page(study: ValidationStudy) -> dict[str, Any]:
         no_subset = f"{subset['reason']}. {words.TASKS_OF_NEW_AGENT[mode]['unsuited']}"
     decided = verdict(result, in_use) if is_suited or is_replayed else None
     if decided and is_replayed:
-        word = decided.sentence
+        word, dot, why = decided.sentence.partition(". ")
+        word += dot.strip()
     elif decided:
         word = f"{decided.word.capitalize()}, for the order of agents."
         why = why_text(decided, tasks=tasks)
@@ -54,8 +55,10 @@ def validity_page(study: ValidationStudy) -> dict[str, Any]:
     late = _strategies(result["protocols"], "temporal").get(in_use) or {}
     in_time, error = "", validated.error(late, READ_FOR)  # how many agents the test in time rests on
     if late.get("n") and late.get(READ_FOR) is not None:
-        wide = "" if error is None else f"; its standard error is {words.percent(error)} points"
-        in_time = f"{words.counted(late['n'], 'agent')} came late enough for the test in time{wide}."
+        wide = "" if error is None else f" (SE {words.percent(error)} points)"
+        in_time = (
+            f"{words.counted(late['n'], 'agent')} came late enough to test predicting later agents{wide}."
+        )
     protocols = [
         _protocol(name, result["protocols"][name], in_use)
         for name in validated.PROTOCOLS
@@ -72,7 +75,6 @@ def validity_page(study: ValidationStudy) -> dict[str, Any]:
         "leading": [validated.FIGURES[name] for name in validated.LEADING],
         "legend": validated.LEGEND,
         **{name: validity_chart(name, study) for name in CHARTS},
-        "no_widths": str(validated.bands(result)["reason"]),
     }
 
 
@@ -114,7 +116,7 @@ def _figures(result: Plain, names: Any) -> list[tuple[float | None, float | None
 
 
 def _tests(protocols: Plain, in_use: str) -> list[dict[str, Any]]:
-    """The protocols as rows of a plot: the strategy in use, and as many random tasks."""
+    """The protocols as rows of a plot: the strategy in use, and a random subset of the same size."""
     tests = []
     for name, named in validated.TESTS.items():
         strategies = _strategies(protocols, name)
@@ -147,7 +149,7 @@ def _ticks(lo: float) -> list[tuple[float, str]]:
 
 
 def _percent(value: float | None) -> str:
-    return "not measured" if value is None else f"{words.percent(value)}%"
+    return "unknown" if value is None else f"{words.percent(value)}%"
 
 
 def pairs_chart(tests: list[dict[str, Any]]) -> Chart | None:
@@ -160,10 +162,9 @@ def pairs_chart(tests: list[dict[str, Any]]) -> Chart | None:
     return Chart(
         name="validity",
         title="Pairs in the right order",
-        lede="Dot: the rule in use, by the estimated full score, with a 95% interval. Orange: as many tasks "
-        "drawn at random. The left line is what means on the subset would show if agents did not differ: the "
-        "subset is part of all tasks, so that it lies high.",
-        heads=("Test", "Pairs in order", "From", "To", "Random tasks", "Agents"),
+        lede="Dot: estimated full score, with its 95% interval. Orange: a random subset of the same size. "
+        "Left line: the value if agents did not differ.",
+        heads=("Test", "Pairs in order", "From", "To", "Random subset", "Agents"),
         rows=tuple(
             (test["label"], *map(_percent, test["values"]), f"{test['figures']['n']:,}") for test in tests
         ),
@@ -177,7 +178,7 @@ def pairs_chart(tests: list[dict[str, Any]]) -> Chart | None:
             lo=lo,
             hi=1.0,
             ticks=_ticks(lo),
-            rules=[(1.0, "all pairs right"), *([(null, "no differences at all")] if null else [])],
+            rules=[(1.0, "all pairs right"), *([(null, "no differences")] if null else [])],
         ),
     )
 
@@ -193,14 +194,14 @@ def coverage_chart(tests: list[dict[str, Any]]) -> Chart | None:
     lo = min(0.8, *(share - 0.02 for share, _ in by_test.values()))
     return Chart(
         name="coverage",
-        title="Intervals that held",
-        lede="How often the 95% interval of an estimated score held the measured one. Left of the line they "
-        f"are too narrow for what is new there. {validated.OF_FOLDS}",
-        heads=("Test", "Held", "Intervals"),
+        title="Intervals that contain the measured score",
+        lede="How often the 95% interval of an estimated score contains the measured one. Left of the line "
+        "intervals are too narrow.",
+        heads=("Test", "Contain it", "Intervals"),
         rows=tuple((label, _percent(share), f"{n:,}") for label, (share, n) in by_test.items()),
         **both_widths(
             name="coverage",
-            title="How often 95% intervals of estimated scores held, by test",
+            title="How often 95% intervals of estimated scores contain the measured one, by test",
             rows=[
                 DotRow(label, words.counted(n, "interval"), _percent(share), share)
                 for label, (share, n) in by_test.items()
@@ -208,7 +209,7 @@ def coverage_chart(tests: list[dict[str, Any]]) -> Chart | None:
             lo=lo,
             hi=1.0,
             ticks=_ticks(lo),
-            rules=[(NOMINAL, "95%, as they claim")],
+            rules=[(NOMINAL, "95%")],
         ),
     )
 
@@ -233,8 +234,8 @@ def width_chart(result: Plain) -> Chart | None:
     return Chart(
         name="widths",
         title="Width of the band",
-        lede="Pairs in the right order by the estimated full score when each agent in turn is new, with a "
-        "95% interval. A wider band asks for more tasks. Filled: the band in use.",
+        lede="Pairs in the right order when each agent in turn is new, with 95% intervals. A wider band "
+        "needs more tasks. Filled: the band in use.",
         heads=("Pass rates", "Tasks", "Pairs in order", "From", "To", "Spearman’s ρ"),
         rows=tuple(rows),
         **both_widths(
@@ -262,8 +263,8 @@ def overlap_chart(result: Plain) -> Chart | None:
     return Chart(
         name="overlap",
         title="Tasks of other strategies",
-        lede="Of as many tasks as the band holds, chosen by another strategy from the same agents: the share "
-        "that lies in the band. A strategy that shares nearly all of them cannot differ from it by much.",
+        lede="Another strategy chooses as many tasks from the same agents. This is the share of them inside "
+        "the band.",
         heads=("Strategy", "In the band", "Tasks"),
         rows=tuple((label, _percent(share), reason or text) for label, text, share, reason in overlaps),
         **both_widths(

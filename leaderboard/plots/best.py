@@ -1,4 +1,4 @@
-"""The best score through time: a step line, solid where the new best is surely better."""
+"""The best score through time: a step line, solid where the new best is clearly better."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -66,9 +66,9 @@ def _runs(points: Sequence[tuple[date, float | None]]) -> list[list[tuple[date, 
 
 
 def level_text(value: float | None) -> str:
-    """A level in about three figures; not known without one."""
+    """A level in about three figures; unknown without one."""
     if value is None:
-        return "not known"
+        return "unknown"
     if value == 0:
         return "0"
     n = max(0, 2 - int(log10(abs(value)))) if abs(value) >= 1 else 3 - int(log10(abs(value)))

@@ -58,7 +58,7 @@ def stacked(*, name: str, title: str, parts: Sequence[StackPart], narrow: bool =
     return drawing(name=name, title=title, width=width, height=height, marks=marks)
 
 
-TOP, BOTTOM, RADIUS, TICK = 26, 24, 5.5, 8
+TOP, BOTTOM, RADIUS, TICK, UPRIGHT = 26, 24, 5.5, 8, 11
 LETTER = 5.5  # the mean width of one, at the size of the words
 Named = tuple[float, str]
 
@@ -90,6 +90,7 @@ class DotLayout(NamedTuple):
 
 
 WIDE = DotLayout(width=820, words=304, start=320, end=680, height=46, line=17, label=17)
+FULL = DotLayout(width=1200, words=310, start=440, end=1010, height=46, line=17, label=17)
 NARROW = DotLayout(width=344, words=344, start=10, end=334, height=64, line=46, label=12)
 
 
@@ -102,7 +103,7 @@ def dots(
     hi: float,
     ticks: Sequence[Named],
     rules: Sequence[Named] = (),
-    narrow: bool = False,
+    layout: DotLayout = WIDE,
 ) -> SafeString:
     """Draw a row for each value on one scale; `rules` are upright lines that tell above what they are.
 
@@ -110,23 +111,28 @@ def dots(
     """
     if not rows:
         raise ValueError("nothing to draw")
-    layout = NARROW if narrow else WIDE
     x = LinearScale(lo, hi, layout.start, layout.end)
     bottom = TOP + layout.height * len(rows)
+    spans = [(TOP - 6.0, bottom)]
+    if layout is NARROW:  # words stand above each value: no line crosses them
+        middles = [TOP + layout.height * place + layout.line for place in range(len(rows))]
+        spans = [(y - UPRIGHT, y + UPRIGHT) for y in middles]
     marks = []
     for value, label in ticks:
-        marks += [rule(x(value), TOP - 6, x(value), bottom), text(x(value), bottom + TEXT + 5, label)]
+        marks += [rule(x(value), top, x(value), end) for top, end in spans]
+        marks.append(text(x(value), bottom + TEXT + 5, label))
     for value, label in rules:
         at, half = x.clipped(value), LETTER * len(label) / 2
         near = at - half < layout.start - 10, at + half > layout.end + 10  # words stay inside of the scale
         anchor = {(True, False): "start", (False, True): "end"}.get(near, "middle")
-        marks += [rule(at, TOP - 6, at, bottom, stroke="muted"), text(at, TOP - 11, label, anchor=anchor)]
+        marks += [rule(at, top, at, end, stroke="muted") for top, end in spans]
+        marks.append(text(at, TOP - 11, label, anchor=anchor))
     labels = cut_apart([row.label for row in rows], int(layout.words / LETTER))
     for place, (row, label) in enumerate(zip(rows, labels, strict=True)):
         top = TOP + place * layout.height
         marks += [*_words(row, label, top, layout), *_value(row, x, top + layout.line)]
     return drawing(
-        name=f"{name}-narrow" if narrow else name,
+        name=f"{name}-narrow" if layout is NARROW else name,
         title=title,
         width=layout.width,
         height=bottom + BOTTOM,
@@ -134,8 +140,8 @@ def dots(
     )
 
 
-def both_widths(**drawing_of: Any) -> dict[str, SafeString]:
-    return {"svg": dots(**drawing_of), "narrow": dots(**drawing_of, narrow=True)}
+def both_widths(*, wide: DotLayout = WIDE, **drawing_of: Any) -> dict[str, SafeString]:
+    return {"svg": dots(**drawing_of, layout=wide), "narrow": dots(**drawing_of, layout=NARROW)}
 
 
 def _words(row: DotRow, label: str, top: float, layout: DotLayout) -> list[SafeString]:

@@ -6,8 +6,9 @@ of the trials passed, or half of what a graded task gives; a dash stands where t
 """
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import pairwise
 
+import numpy as np
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -87,23 +88,32 @@ def heat_map(
 
 def silhouette(outcomes: Sequence[Outcome]) -> str:
     """The outline of outcomes over columns of width 1, from the left end on; nothing where there is none."""
-    drawn, height = "M0 0", 0.0
-    for level, run in groupby(round(one or 0.0, 3) for one in outcomes):
-        step = round(level - height, 3)
-        drawn += (f"v{step:g}" if step else "") + f"h{sum(1 for _ in run)}"
-        height = level
-    return drawn + (f"v{-height:g}" if height else "")
+    levels = np.round(np.nan_to_num(np.array(outcomes, dtype=np.float64)), 3)
+    starts, lengths = _runs(levels)
+    heights = [0.0, *levels[starts].tolist(), 0.0]
+    steps = (round(to - at, 3) for at, to in pairwise(heights))
+    widths = [f"h{n}" for n in lengths.tolist()]
+    return "M0 0" + "".join(
+        (f"v{step:g}" if step else "") + width for step, width in zip(steps, [*widths, ""], strict=True)
+    )
 
 
 def dashes(outcomes: Sequence[Outcome]) -> str:
     """Bars in the middle of the row over the columns without an outcome; empty where there is none."""
     low, height = DASH
-    drawn, first = "", 0
-    for is_missing, run in groupby(one is None for one in outcomes):
-        n = sum(1 for _ in run)
-        drawn += f"M{first} {low}h{n}v{height}h{-n}z" if is_missing else ""
-        first += n
-    return drawn
+    is_missing = np.isnan(np.array(outcomes, dtype=np.float64))
+    starts, lengths = (places.tolist() for places in _runs(is_missing))
+    return "".join(
+        f"M{first} {low}h{n}v{height}h{-n}z"
+        for first, n in zip(starts, lengths, strict=True)
+        if is_missing[first]
+    )
+
+
+def _runs(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where runs of equal values start, and how long they are."""
+    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]])[: len(values)])
+    return starts, np.diff(starts, append=len(values))
 
 
 def shape_at(drawn: str, *, fill: str, x: float, y: float, pitch: float, height: float) -> SafeString:

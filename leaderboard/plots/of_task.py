@@ -45,7 +45,7 @@ def dot_row(*, name: str, title: str, ranked: Sequence[Dot], unranked: Sequence[
         marks.append(text(0, HEIGHT - 10, "best", anchor="start"))
         marks.append(text(x(len(ranked) - 1) + radius, HEIGHT - 10, "last", anchor="end"))
     if unranked:
-        marks.append(text(WIDTH, HEIGHT - 10, "without a rank", anchor="end"))
+        marks.append(text(WIDTH, HEIGHT - 10, "not ranked", anchor="end"))
     return drawing(name=name, title=title, width=WIDTH, height=HEIGHT, marks=marks, links=True)
 
 

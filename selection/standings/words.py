@@ -30,6 +30,7 @@ from selection.standings.terms import TRUST_MEANS as TRUST_MEANS
 from selection.standings.terms import UNBELIEVED as UNBELIEVED
 from selection.standings.terms import ZERO as ZERO
 from selection.standings.terms import at_least as at_least
+from selection.standings.terms import believed as believed
 from selection.standings.terms import clause as clause
 from selection.standings.terms import cost_text as cost_text
 from selection.standings.terms import costs as costs

@@ -20,15 +20,15 @@ def test_twice_the_trials_of_these_tasks():
     result = told({"task": 0.06, "agent:task": 0.04, "Residual": 0.08})
     assert result["now"]["finite"] == pytest.approx(math.sqrt(0.08 / 50))
     (only,) = result["changes"]["finite"]
-    assert only["change"] == "twice as many trials a task"
+    assert only["change"] == "twice as many trials per task"
     assert only["share"] == pytest.approx(math.sqrt(0.5))
-    assert result["sentences"][0].endswith("would be 29% shorter with twice as many trials a task.")
+    assert result["sentences"][0].endswith("is 29% smaller with twice as many trials per task.")
 
 
 def test_of_tasks_like_these_more_tasks_help_more_than_trials_at_the_same_cost():
     result = told({"task": 0.06, "agent:task": 0.04, "Residual": 0.08})
     tasks, trials = result["changes"]["domain"]
-    assert (tasks["change"], trials["change"]) == ("twice as many tasks", "twice as many trials a task")
+    assert (tasks["change"], trials["change"]) == ("twice as many tasks", "twice as many trials per task")
     assert tasks["se"] == pytest.approx(math.sqrt((0.1 + 0.08) / 100))
     assert trials["se"] == pytest.approx(math.sqrt(0.1 / 50 + 0.08 / 100))
 
@@ -38,10 +38,7 @@ def test_what_had_one_level_is_unknown_and_never_recommended():
     assert result["unknown"] == ["prompts", "judges"]
     message = [one["change"] for changes in result["changes"].values() for one in changes]
     assert not any("prompt" in change or "judge" in change for change in message)
-    assert (
-        "Unknown, since only one level was seen: what more prompts and judges would do."
-        in result["sentences"]
-    )
+    assert "The effect of more prompts and judges is unknown: only one level was seen." in result["sentences"]
 
 
 def test_without_repeated_trials_nothing_is_said_of_them():
@@ -83,6 +80,6 @@ def test_judges_and_runs_are_in_the_error_that_is_compared():
     assert result["now"]["finite"] == pytest.approx(math.sqrt(0.002 + 0.001 + 0.08 / 50))
     by_change = {one["change"]: one["se"] for one in result["changes"]["finite"]}
     assert by_change["twice as many judges"] == pytest.approx(math.sqrt(0.002 / 2 + 0.001 + 0.08 / 100))
-    assert by_change["twice as many trials a task"] == pytest.approx(
+    assert by_change["twice as many trials per task"] == pytest.approx(
         math.sqrt(0.002 + 0.001 / 2 + 0.08 / 100)
     )

@@ -178,7 +178,7 @@ def test_rho_with_the_full_score_is_told_beside():
     assert rho < 0.75
     assert result.evidence["rho_full"] == pytest.approx(rho)
     assert result.evidence["skill"] == pytest.approx((rho - 0.2) / 0.8)
-    assert result.reason.endswith(f"rho with the full score {rho:.2f}, below .75")
+    assert result.reason.endswith(f"rank correlation with the full score {rho:.2f}, below .75")
 
 
 # ----------------------------------------------------------------------------------------------------- charts
@@ -406,7 +406,7 @@ def test_trials_and_noise_make_a_mean_surer():
     assert result.state == "warn"
     low, lower = wilson(0.94, 200, 0.95)[0], wilson(0.94, 200, 0.99)[0]
     assert result.reason == (
-        f"b has 94.0% on 20 tasks, at least {low:.1%} with 95% confidence, {lower:.1%} with 99%"
+        f"b scores 94.0% on 20 tasks, at least {low:.1%} with 95% confidence, {lower:.1%} with 99%"
     )
     assert (result.evidence["lower_95"], result.evidence["lower_99"]) == (low, lower)
     assert saturated(0.97, 20, 5.0, 0.5).reason.endswith("with 99% confidence")  # the alert
@@ -438,7 +438,7 @@ def test_a_solved_subset_of_an_unsolved_benchmark_warns_and_proposes_another():
     assert (asked.state, asked.statistic, asked.threshold) == ("warn", found.statistic, found.threshold)
     assert asked.reason == (
         f"{found.reason}; on all 586 tasks b has 66.0%, at least {full.lower:.1%}, "
-        "so that the benchmark is not solved"
+        "so the benchmark is not solved"
     )
     assert asked.advice == "choose the subset anew from the latest complete agents"
     assert (asked.evidence["subset_alone"], asked.evidence["full_score"]) == (True, 0.66)

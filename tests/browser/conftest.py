@@ -4,6 +4,7 @@ import os
 import shutil
 
 import pytest
+from django.contrib.staticfiles.handlers import StaticFilesHandler
 from django.db import connections
 from pytest_django.live_server_helper import LiveServer
 from selenium import webdriver
@@ -21,6 +22,14 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _static_files_as_deployed():
+    """Served by the middleware, not by what Django's live server puts before it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StaticFilesHandler, "_should_handle", lambda self, path: False)
+        yield
 
 
 @pytest.fixture(scope="session")

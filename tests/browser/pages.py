@@ -38,7 +38,7 @@ def _compared(benchmark: Benchmark) -> str:
     return "?" + "&".join(f"a={agent}" for agent in _places(benchmark)[:4])
 
 
-OF_ALL = {"home": "", "methods": ""}
+OF_ALL = {"home": "", "methods": "", "submit": ""}
 OF_A_BENCHMARK = (
     "board",
     "tasks",

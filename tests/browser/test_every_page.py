@@ -141,6 +141,32 @@ def test_the_demonstration_is_within_its_budget(browser, server, demonstration, 
     assert not within_budget(browser, f"{server.url}/b/{demonstration.slug}", tmp_path)
 
 
+@pytest.mark.parametrize("name", ["agent", "validity"])
+def test_on_paper_it_takes_two_pages_with_its_folds_closed(opened, name, tmp_path):
+    browser = opened(name)
+    assert browser.execute_script("return document.querySelectorAll('main details').length")
+    emulate(browser, 1440, media="print")
+    assert printed_pages(browser, tmp_path) <= 2
+    folded = "return [...document.querySelectorAll('main details')].filter(one => one.offsetHeight).length"
+    assert not browser.execute_script(folded)
+
+
+LONG_NAME = " ".join(["An agent whose name is as long as a line"] * 6)
+
+
+def test_a_long_name_takes_three_lines_on_a_phone(opened):
+    """What the test itself stores the server does not see: the name is written into the page."""
+    browser = opened("agent")
+    emulate(browser, 390)
+    script = """
+        const title = document.querySelector("h1"), line = parseFloat(getComputedStyle(title).lineHeight);
+        title.querySelector("bdi").textContent = arguments[0];
+        return [title.clientHeight, title.scrollHeight, line];"""
+    height, whole, line = browser.execute_script(script, LONG_NAME)
+    assert whole > 3 * line + 1
+    assert height <= 3 * line + 1
+
+
 def test_a_real_board_is_within_its_budget(browser, server, real, tmp_path):
     assert not within_budget(browser, f"{server.url}/b/{real.slug}", tmp_path), real.slug
 

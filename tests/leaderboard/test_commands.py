@@ -227,7 +227,7 @@ def test_variance_is_printed_with_what_was_never_measured(run, toy):
     assert re.search(r"^ +source +variance +share +what it is$", printed, re.MULTILINE)
     assert re.search(r"^ +task +0\.\d{3,} +[\d.]+%", printed, re.MULTILINE)
     assert re.search(r"^never measured +trial noise", printed, re.MULTILINE)
-    assert "Unknown, since only one level was seen: what more prompts, judges and trials would do." in printed
+    assert "The effect of more prompts, judges and trials is unknown: only one level was seen." in printed
     assert run("variance", "toy").startswith("The data have not changed since this study.\n")
 
 

@@ -62,12 +62,12 @@ def test_the_corrected_mean_by_hand_on_the_page_and_for_programs(told):
     assert people["se"] == pytest.approx(se)
     assert (people["lower"], people["upper"]) == pytest.approx((0.45 - half, 0.45 + half))
     assert (people["design"], people["reason"]) == ("simple random sample", "")
-    assert "Mean of the outcomes 50.0% " in page
-    assert "Corrected by people 45.0% (95%: 36.7% to 53.3%) " in page
-    assert "Labels used 40 of 100 tasks (simple random sample); they came with the outcomes, and no" in page
+    assert "Mean of the judge 50.0% " in page
+    assert "Corrected by people 45.0% (95%: 36.7–53.3%) " in page
+    assert "Labels by people 40 on 100 tasks (simple random sample); no board counts them" in page
     page, people = told("b")
     assert people is None
-    assert "not measured, because no outcome of it has a label that a person gave" in page
+    assert "Corrected by people" not in page
 
 
 @pytest.mark.parametrize(
@@ -99,14 +99,16 @@ def test_what_labels_do_not_tell(told, text, why, n):
     page, people = told()
     assert (people["corrected_mean"], people["lower"], people["n_labels"]) == (None, None, n)
     assert why in people["reason"]
-    assert f"Corrected by people not measured, because {people['reason']}" in page
+    assert f"Corrected by people not measured: {people['reason']}" in page
 
 
 def test_labels_of_all_tasks_have_no_interval(told):
     board_of(labelled({}, n_labels=100, human_probability=1))
     page, people = told()
     assert (people["corrected_mean"], people["se"], people["lower"]) == (0.5, None, None)
-    assert "Corrected by people 50.0% Labels used 100 of 100 tasks (all tasks labelled: the mean of" in page
+    assert (
+        "Corrected by people 50.0% Labels by people 100 on 100 tasks (all tasks labelled: the mean of" in page
+    )
 
 
 def test_a_board_does_not_know_of_labels(told):

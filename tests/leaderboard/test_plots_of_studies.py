@@ -1,5 +1,6 @@
 """Dots, stacked bars and levels stand where their values say."""
 
+import re
 import xml.etree.ElementTree as ET
 from datetime import date
 
@@ -13,10 +14,29 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def drawn(rows, *, narrow=False, lo=0.0, hi=1.0, rules=()):
-    ticks = [(0.5, "50%")]
+    ticks, layout = [(0.5, "50%")], NARROW if narrow else WIDE
     return ET.fromstring(
-        dots(name="t", title="A <t>", rows=rows, lo=lo, hi=hi, ticks=ticks, rules=rules, narrow=narrow)
+        dots(
+            name="t",
+            title="A <t>",
+            rows=rows,
+            lo=lo,
+            hi=hi,
+            ticks=ticks,
+            rules=rules,
+            layout=layout,
+        )
     )
+
+
+def test_on_a_phone_no_line_crosses_the_words():
+    """Words take the upper 28 of the 64 units of a row; a value stands at 46."""
+    rows = [DotRow(f"row {i}", "note", "50%", 0.5, 0.2, 0.8) for i in range(3)]
+    found = drawn(rows, narrow=True, rules=[(0.1, "here")])
+    drawn_as = (re.fullmatch(r"M\S+ (\S+)L\S+ (\S+)", one.get("d")) for one in found.iter(f"{SVG}path"))
+    lines = [(float(one[1]), float(one[2])) for one in drawn_as if one]
+    assert len(lines) == 2 * 3
+    assert {(y1 - TOP) % 64 >= 35 and y2 - y1 == 22 for y1, y2 in lines} == {True}
 
 
 def of(found, mark, css):
@@ -107,7 +127,7 @@ def test_a_level_stands_against_the_line_at_which_it_alerts():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "not known"), (0, "0"), (7.0, "7.00"), (0.0168, "0.0168"), (-0.5, "−0.500"), (1234.5, "1,234")],
+    [(None, "unknown"), (0, "0"), (7.0, "7.00"), (0.0168, "0.0168"), (-0.5, "−0.500"), (1234.5, "1,234")],
 )
 def test_levels_are_told_in_about_three_figures(value, text):
     assert level_text(value) == text

@@ -118,8 +118,8 @@ def test_pass_rates_and_calibration_take_two_of_them_and_rank_all(db):
     assert all(line.at["full"].rank for line in lines_of(board).values())
     page = Client().get("/b/toy/tasks").content.decode()
     assert (
-        "Pass rates are mean outcomes of the 18 agents with an outcome that counts on at least 95% of the "
-        "tasks, two at most of an account that no operator trusts; 28 others are left out."
+        "Pass rates are means over the 18 agents with results on 95% of the tasks, at most two per untrusted "
+        "account. 28 others are left out."
     ) in page
     heard = complete()
     now = read_outcomes(Benchmark.objects.get())
@@ -349,7 +349,10 @@ def test_who_leads_unverified_makes_no_headline_and_no_cost_sentence(db, client)
     board = recomputed()
     line = lines_of(board)["invented"]
     assert (line.at["full"].rank, line.trust) == (1, "self_reported")
-    for path in ("/", "/b/toy", "/b/toy/embed", "/b/toy/feed"):
+    home = client.get("/").content.decode()
+    assert "1 of 6 verified agents could be" in home
+    assert "invented" not in home
+    for path in ("/b/toy", "/b/toy/embed", "/b/toy/feed"):
         page = client.get(path, follow=True).content.decode()
         assert f"{best} is the best of the 6 verified agents" in page, path
         assert "1 agent above it is not verified." in page, path

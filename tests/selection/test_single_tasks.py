@@ -175,3 +175,11 @@ def test_a_task_that_no_neighbour_ran_has_no_expectation():
     told = expected(outcomes, 1)
     assert np.isnan(told.means[1])
     assert told.n_neighbours.tolist() == [2, 0]
+
+
+def test_the_discrimination_of_some_tasks_is_that_among_all():
+    outcomes = np.random.default_rng(3).integers(0, 2, (12, 30)).astype(float)
+    outcomes[2, 4] = outcomes[5, 4] = np.nan
+    every = discriminations(outcomes)
+    assert discriminations(outcomes, [4]) == pytest.approx(every[[4]])
+    assert discriminations(outcomes, [7, 1]) == pytest.approx(every[[7, 1]])

@@ -377,7 +377,7 @@ def test_swe_bench_verified_in_time_order(real_data, real_rows, capsys):
     low = binomtest(int(n_passed), 500).proportion_ci(0.98, "wilson").low
     assert saturated.final.reason.endswith(
         f"; on all 500 tasks {best} has {n_passed / 500:.1%}, at least {low:.1%}, "
-        "so that the benchmark is not solved"
+        "so the benchmark is not solved"
     )
     assert saturated.final.evidence["subset_alone"]
 

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages.access import absolute
 from leaderboard.plots.marks import Chart
-from leaderboard.studies.answers import Changes, table, words
+from leaderboard.studies.answers import AtTarget, Changes, table, words
 
 if TYPE_CHECKING:  # it takes cells from here
     from leaderboard.pages.board_table import BoardLine, TableColumn
@@ -46,6 +46,13 @@ def meaning_of(term: str) -> SafeString:
 def percent(value: float | None) -> str:
     """0.8659 is 86.6."""
     return NONE if value is None else words.percent(value)
+
+
+@register.filter
+def score(at: AtTarget) -> str:
+    """66.9 ± 3.1%, half of the 95% interval; ~ before an estimate, and no ± where that is not known."""
+    half = "" if at.lower is None or at.upper is None else f" ± {words.percent((at.upper - at.lower) / 2)}"
+    return NONE if at.score is None else f"{'~' if at.estimated else ''}{words.percent(at.score)}{half}%"
 
 
 @register.filter
@@ -139,6 +146,12 @@ def day(moment: datetime | str | None) -> SafeString:
 
 
 @register.filter
+def is_web(address: str) -> bool:
+    """Whether it may be linked: a page on the web, no script."""
+    return address.startswith(("https://", "http://"))
+
+
+@register.filter
 def or_not_stated(text: str) -> str:
     return text or NOT_STATED
 
@@ -165,12 +178,16 @@ def cells(page: Mapping[str, Any], line: "BoardLine") -> SafeString:
 
 
 @register.inclusion_tag("pages/heading.html")
-def heading(page: Mapping[str, Any], column: str, label: str, more: str = "") -> dict[str, Any]:
-    """The head of a column that agents can be sorted by."""
+def heading(
+    page: Mapping[str, Any], column: str, label: str, more: str = "", css: str = "", to: str = "#ranking"
+) -> dict[str, Any]:
+    """The head of a column that rows can be sorted by; `to` is where the table stands."""
     order = page["order"]
     aria_sort = page["direction"] if order.removeprefix("-") == column else ""
     return {
         "column": column,
+        "css": css or f"c-{column}",
+        "to": to,
         "label": label,
         "more": more,
         "direction": aria_sort,
@@ -195,10 +212,12 @@ def chart(drawn: Chart, benchmark: Benchmark, **parameters: Any) -> dict[str, An
 
 
 @register.inclusion_tag("pages/changes.html")
-def changes(changed: Changes, most: int, where: str) -> dict[str, Any]:
+def changes(
+    changed: Changes, most: int, where: str, keys: Mapping[str, int] | None = None, slug: str = ""
+) -> dict[str, Any]:
     """The first rows (agent, what, a note, rank then, rank now), and how many more there are.
 
-    `where` tells this table from others on the page.
+    `where` tells this table from others on the page. Agents whose ids are known are linked.
     """
     then = {agent: words.place_text(place) for agent, place in changed.before.items()}
     now = {agent: words.place_text(place) for agent, place in changed.now.items()}
@@ -207,11 +226,15 @@ def changes(changed: Changes, most: int, where: str) -> dict[str, Any]:
         for agent in changed.entered
     ]
     for one in changed.moved:
-        new = f"{one.n_new_above:,} of those above it new" if one.n_new_above else ""
+        new = f"{one.n_new_above:,} new above it" if one.n_new_above else ""
         places = words.place_text(one.before), words.place_text(one.now)
-        rows.append((one.agent, "Moved beyond the ranks it might hold", new, *places))
+        rows.append((one.agent, "Moved outside its earlier rank range", new, *places))
     for what, agents in (("Got a rank", changed.now_ranked), ("Lost the rank", changed.now_unranked)):
         rows += [(agent, what, "", then[agent], now[agent]) for agent in agents]
     for what, agents in (("Withdrawn", changed.withdrawn), ("Left", changed.left)):
         rows += [(agent, what, "", then[agent], "none") for agent in agents]
-    return {"rows": rows[:most], "where": where, "n_more": max(0, len(rows) - most)}
+    linked = [
+        (reverse("pages:agent", args=[slug, keys[row[0]]]) if keys and row[0] in keys else "", *row)
+        for row in rows[:most]
+    ]
+    return {"rows": linked, "where": where, "n_more": max(0, len(rows) - most)}

@@ -243,7 +243,7 @@ def test_nothing_is_blank(signed_in, delivered):
     ApiToken.objects.update(revoked_at=timezone.now())
     page = text_of(signed_in.get(ACCOUNT))
     assert "0 tokens in use" in page
-    assert "never not in use" in page
+    assert "never inactive" in page
 
 
 # --------------------------------------------------------------------------------------- taking it back
@@ -255,7 +255,7 @@ def withdrawal(client, submission, **said):
 
 def test_its_owner_takes_it_back(signed_in, delivered, ada, toy):
     at = f"/submissions/{delivered.uuid}"
-    assert "Take it back" in text_of(signed_in.get(at))
+    assert "Withdraw the submission" in text_of(signed_in.get(at))
     before = toy.data_version
     assert withdrawal(signed_in, delivered, reason="the wrong file").headers["Location"] == at
     delivered.refresh_from_db()
@@ -268,14 +268,14 @@ def test_its_owner_takes_it_back(signed_in, delivered, ada, toy):
     page = text_of(signed_in.get(at))
     assert "It was withdrawn and does not count any more." in page
     assert "withdrawn: the wrong file" in page
-    assert "Take it back" not in page
+    assert "Withdraw the submission" not in page
 
 
 @pytest.mark.parametrize("said", [{"reason": ""}, {"reason": "   "}, {"sure": ""}, {"reason": "x" * 2_001}])
 def test_it_asks_why_and_whether_one_is_sure(signed_in, delivered, said):
     answer = withdrawal(signed_in, delivered, **said)
     assert answer.status_code == 422
-    assert "Take it back" in text_of(answer)
+    assert "Withdraw the submission" in text_of(answer)
     delivered.refresh_from_db()
     assert delivered.status == "accepted"
 
@@ -354,7 +354,7 @@ def test_an_entry_is_reported_and_nothing_changes(client, delivered, toy):
     answer = client.post(at, {"text": "It <b>passes</b> t01\nwithout running it.", "board": "1"})
     assert answer.status_code == 201
     assert "<b>passes" not in answer.content.decode()
-    assert "Your report waits for an operator." in text_of(answer)
+    assert "An operator will check your report." in text_of(answer)
     stored = Dispute.objects.get()
     assert (stored.agent, stored.by, stored.board_number, stored.contact) == (agent, eve, 1, "")
     assert stored.text == "It <b>passes</b> t01\nwithout running it."

@@ -690,7 +690,7 @@ def test_frozen_intake_and_changed_data_are_told(client, publish):
     publish(ladder(3, 20), frozen_at=AS_OF, frozen_reason="the season is over")
     Benchmark.objects.update(data_version=7)
     text = text_of(client.get("/b/toy"))
-    assert "Intake is frozen since 2026-06-01 : the season is over" in text
+    assert "Submissions are closed since 2026-06-01 : the season is over" in text
     assert "The data have changed" in text
 
 

@@ -9,17 +9,20 @@ import pytest
 from django.db.models import F
 
 from leaderboard.boards.models import Entry
-from leaderboard.catalog.models import Agent, Benchmark
+from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.operations.corrections import unload
 from leaderboard.pages.compare import (
     AgentDifference,
     n_shared,
     points_text,
     rest_of,
+    time_text,
+    tokens_text,
     verdict_of,
     wins,
     wins_text,
 )
+from leaderboard.pages.templatetags.figures import score
 from leaderboard.studies.pairs import LAST
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.pages.test_studies import cells
@@ -62,9 +65,12 @@ def test_differences_are_counted_by_hand(client, toy):
     assert second[4:] == ["0", "12", "8", "0", "worse"]
     text = text_of(response)
     assert "Compare with a15" in text
-    assert "wins 0, loses 1, alike on 19 tasks" in text
-    assert "One of these two is tied with it. Only a05 is surely worse on all 20 tasks." in text
-    assert "12 of 20 tasks on which they differ" in text
+    assert "wins 0, loses 1, same on 19 tasks" in text
+    assert (
+        "One of these two is tied with the reference. a05 is clearly worse. Scores are on all 20 tasks."
+        in text
+    )
+    assert "They differ on 12 of 20 tasks" in text
 
 
 def test_the_interval_is_the_error_of_the_pair_times_the_critical_value_of_the_board(client, toy):
@@ -98,6 +104,73 @@ def test_tasks_on_which_they_differ_are_listed_with_what_each_has_there(client, 
     ]
 
 
+def facts(response):
+    """By label the cells of the table of facts, a star before what is bold."""
+    (table,) = re.findall(r'<table class="side-by-side">.*?</table>', response.content.decode(), re.S)
+    rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', table, re.S)
+    return {
+        label: [
+            re.sub("<[^>]+>", "", cell.replace("<b>", "*")) for cell in re.findall("<td>(.*?)</td>", cells)
+        ]
+        for label, cells in rows
+    }
+
+
+def test_facts_stand_side_by_side_and_what_differs_from_the_reference_is_bold(client, db):
+    """a05 states what it cost and used, a04 only a cost: of 20 tasks at $0.50, 120 tokens and 9 s each."""
+    rows = [
+        {"agent": f"a{i:02d}", "task": f"t{j:02d}", "outcome": int(j < 3 * i), "submitted_at": "2026-02-04"}
+        | {"cost_usd": 0.5 if i > 3 else 0.25}
+        | ({"n_input_tokens": 120, "seconds_execution": 9, "organisation": "Acme"} if i == 5 else {})
+        for i in range(6)
+        for j in range(20)
+    ]
+    board = published(text=rows_text(rows))
+    at = {name: line.at["full"] for name, line in lines_of(board).items()}
+    told = facts(client.get(address("a05", "a04", "a03")))
+    assert told == {
+        "95% rank range": [
+            ("*" if i and at[a] != at["a05"] else "") + f"{at[a].rank_lower}–{at[a].rank_upper}"
+            for i, a in enumerate(("a05", "a04", "a03"))
+        ],
+        "Score on all 20 tasks": [score(at["a05"]), *(f"*{score(at[a])}" for a in ("a04", "a03"))],
+        "Cost per run": ["$10.0", "$10.0", "*$5.00"],
+        "Tokens per run": ["2.4 k", "*–not stated", "*–not stated"],
+        "Time per run": ["3 min", "*–not stated", "*–not stated"],
+        "Date": ["2026-02-04"] * 3,
+        "Organisation": ["Acme", "*–not stated", "*–not stated"],
+        "Trust": ["verified"] * 3,
+    }  # no agent states a link
+    Policy.objects.create(benchmark=Benchmark.objects.get(), number=2, show_costs=False)
+    assert "Cost per run" not in facts(client.get(address("a05", "a04")))
+
+
+def test_numbers_of_facts_are_short():
+    assert [tokens_text(n) for n in (850, 12_345, 4_100_000)] == ["850", "12.3 k", "4.1 M"]
+    assert [time_text(n) for n in (42, 720, 12_600)] == ["42 s", "12 min", "3.5 h"]
+
+
+def test_tasks_stand_by_category_and_those_that_the_reference_wins_come_first(client, db):
+    """Tasks 0–9 are of 'b', the others of 'a'; a0 passes the even ones, a1 the lower half of each."""
+    rows = [
+        {
+            "agent": f"a{i}",
+            "task": f"t{j:02d}",
+            "category": "b" if j < 10 else "a",
+            "outcome": int(j % 2 == 0 if i == 0 else j % 10 < 5 if i == 1 else (i + j) % 3 == 0),
+        }
+        for i in range(6)
+        for j in range(20)
+    ]
+    published(text=rows_text(rows))
+    source = client.get(address("a0", "a1")).content.decode()
+    found = re.findall(r'<th scope="rowgroup"[^>]*><bdi>(\w)|<a href="/b/toy/tasks/\d+"><bdi>(t\d+)', source)
+    assert [one or other for one, other in found] == [
+        *("a", "t16", "t18", "t11", "t13"),
+        *("b", "t06", "t08", "t01", "t03"),
+    ]
+
+
 def test_repeated_trials_count_as_their_mean(client, db):
     rows = [
         {"agent": f"a{i}", "task": f"t{j:02d}", "trial": trial, "outcome": int((j + i * trial) % 4 < 2)}
@@ -119,7 +192,7 @@ def test_wins_are_counted_on_tasks_that_both_ran():
     nan = float("nan")
     told = wins([1, 0, 0.5, nan, 1 / 3], [0, 1, 0.5, 1, 1 - 2 / 3])
     assert told == (1, 1, 2, 1)
-    assert wins_text(told) == "wins 1, loses 1, alike on 2 of the 4 both ran"
+    assert wins_text(told) == "wins 1, loses 1, same on 2 of the 4 both ran"
 
 
 def test_tasks_are_counted_that_more_than_one_ran():
@@ -142,8 +215,8 @@ def test_an_estimated_agent_is_compared_by_its_estimate(client, db):
     n_both, n_all = lines[name].n_tasks, board.n_tasks
     assert f" of the {n_both} both ran" in text
     assert f"{points} points" in text
-    assert f" of {n_both} tasks on which they differ" in text
-    assert f"Of {n_all - n_both} more tasks there is an outcome of one agent at most." in text
+    assert re.search(rf"They differ on \d+ of {n_both} tasks", text)
+    assert f"{n_all - n_both} other tasks were run by at most one of them." in text
 
 
 def test_without_agents_there_is_a_form_with_a_suggestion(client, toy):
@@ -161,15 +234,15 @@ def test_without_agents_there_is_a_form_with_a_suggestion(client, toy):
 def test_a_single_agent_has_nobody_to_be_compared_with(client, db):
     published({"only": "01" * 10})
     response = client.get("/b/toy/compare")
-    assert "One agent so far: there is nobody to compare it with." in text_of(response)
+    assert "There is only one agent so far." in text_of(response)
     assert "<select" not in response.content.decode()
 
 
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("?a=0", "One of the agents named is not on the latest board."),
-        ("?a=x&a=%00&a=9999999999999999999", "3 of the agents named are not on the latest board."),
+        ("?a=0", "One agent is not on the latest board."),
+        ("?a=x&a=%00&a=9999999999999999999", "3 agents are not on the latest board."),
         ("?a=&a=", ""),
     ],
 )
@@ -182,12 +255,12 @@ def test_whom_it_does_not_know_it_says(client, toy, query, said):
 
 def test_one_is_too_few_and_six_are_too_many(client, toy):
     text = text_of(client.get(address("a15")))
-    assert "One agent was named: choose one to four others to compare it with." in text
+    assert "You chose one agent. Choose one to four others." in text
     names = [f"a{i:02d}" for i in range(10, 16)]
     text = text_of(client.get(address(*names)))
-    assert "6 agents were named; up to 5 are compared." in text
+    assert "You chose 6 agents. The first 5 are compared." in text
     assert "wins" not in text
-    assert "One agent was named" in text_of(client.get(address("a15", "a15")))
+    assert "You chose one agent" in text_of(client.get(address("a15", "a15")))
 
 
 def test_an_agent_is_made_the_reference_or_left_out_by_a_link(client, toy):
@@ -239,10 +312,10 @@ def test_it_takes_as_many_queries_for_few_agents_as_for_many(client, db, n, djan
     first, second = address("a00", "a05"), address("a00", "a07")
     with django_assert_num_queries(3):  # the benchmark; its latest board; its entries
         client.get("/b/toy/compare")
-    # Those; names of today; twice what decides what is read; the record, and what was decided.
-    with django_assert_num_queries(39):
+    # Those; names of today; twice what decides what is read; the record, and what was decided; facts; tasks.
+    with django_assert_num_queries(41):
         client.get(first)
-    with django_assert_num_queries(10):  # the first four; what decides what is read, which is kept
+    with django_assert_num_queries(12):  # what decides what is read, which is kept; two entries; tasks
         client.get(second)
 
 
@@ -265,21 +338,21 @@ def differences(*words):
 @pytest.mark.parametrize(
     ("words", "verdict", "rest"),
     [
-        (["tied"], "They are tied.", "On all 20 tasks."),
-        (["worse"], "a0 is surely worse.", "On all 20 tasks."),
-        (["tied", "tied"], "Both are tied with it.", "On all 20 tasks."),
-        (["tied"] * 4, "All four are tied with it.", "On all 20 tasks."),
+        (["tied"], "They are tied.", "Scores are on all 20 tasks."),
+        (["worse"], "a0 is clearly worse (95%).", "Scores are on all 20 tasks."),
+        (["tied", "tied"], "Both are tied with the reference.", "Scores are on all 20 tasks."),
+        (["tied"] * 4, "All four are tied with the reference.", "Scores are on all 20 tasks."),
         (
             ["tied", "tied", "tied", "worse"],
-            "Three of these four are tied with it.",
-            "Only a3 is surely worse on all 20 tasks.",
+            "Three of these four are tied with the reference.",
+            "a3 is clearly worse. Scores are on all 20 tasks.",
         ),
         (
             ["better", "worse", "worse"],
-            "None of these three is tied with it.",
-            "a1 and a2 are surely worse; Only a0 is surely better on all 20 tasks.",
+            "None of these three is tied with the reference.",
+            "a0 is clearly better. a1 and a2 are clearly worse. Scores are on all 20 tasks.",
         ),
-        (["", ""], "Who is better cannot be said.", "On all 20 tasks."),
+        (["", ""], "These data cannot order them.", "Scores are on all 20 tasks."),
     ],
 )
 def test_the_verdict_counts_who_is_tied(words, verdict, rest):
@@ -300,4 +373,4 @@ def test_agents_are_called_by_the_names_that_were_delivered(client, db):
     assert set(offered) == {*made_of, "nobody"}
     text = text_of(client.get(address("Tree (M 5)", "other")))
     assert "Compare with Tree (M 5)" in text
-    assert "other is surely better" in text
+    assert "other is clearly better (95%)" in text

@@ -22,14 +22,14 @@ def two(publish):
 
 def test_how_much_there_is(client, two):
     text = text_of(client.get("/b/toy/data"))
-    assert "Toy : data 20 outcomes of 2 agents on 10 tasks can be downloaded by anybody" in text
-    assert "Data version 1;" in text
+    assert "Toy : data Download 20 results of 2 agents on 10 tasks." in text
+    assert "Data version: 1." in text
 
 
 def test_what_is_not_stated_is_said(client, two):
     text = text_of(client.get("/b/toy/data"))
-    assert "No licence is stated: ask whoever runs the benchmark" in text
-    for name in ("Benchmark", "Described at", "Licence", "Citation"):
+    assert "No licence is stated. Ask the operator of the benchmark" in text
+    for name in ("Licence", "Citation"):
         assert f"{name} not stated" in text
 
 
@@ -72,22 +72,22 @@ def test_every_download_is_there_and_works(client, two):
 def test_what_waits_or_was_taken_back_is_not_counted(client, two):
     (gone,) = Submission.objects.filter(agent__name="b")
     unload(uuids=[gone.uuid], reason="the wrong file", as_of=AS_OF)
-    assert "10 outcomes of 1 agent on 10 tasks" in text_of(client.get("/b/toy/data"))
+    assert "10 results of 1 agent on 10 tasks" in text_of(client.get("/b/toy/data"))
     Submission.objects.filter(agent__name="a").update(status=Status.WAITING)
     text = text_of(client.get("/b/toy/data"))
-    assert "No outcome counts yet" in text
-    assert "Submissions that wait: for their embargo to end" in text
+    assert "There are no results to download yet." in text
+    assert "Submissions under embargo" in text
 
 
 def test_retired_tasks_and_hidden_costs_are_said_to_be_left_out(client, two):
-    assert "Costs:" not in text_of(client.get("/b/toy/data"))
+    assert "Costs" not in text_of(client.get("/b/toy/data"))
     retire(task=Task.objects.get(name="t03"), by=None, reason="broken", as_of=AS_OF)
     values = Policy.objects.values().get() | {"number": 2, "show_costs": False}
     Policy.objects.create(**{name: value for name, value in values.items() if name != "id"})
     text = text_of(client.get("/b/toy/data"))
     assert "on 9 tasks" in text
-    assert "Outcomes on 1 retired task." in text
-    assert "Costs: the operator’s policy hides them." in text
+    assert "Results on 1 retired task." in text
+    assert "Costs, which the operator hides." in text
 
 
 def test_it_says_under_which_address_it_is_read_back(client, two, settings):
@@ -101,6 +101,4 @@ def test_it_says_under_which_address_it_is_read_back(client, two, settings):
 def test_without_a_board_it_stands(client, db):
     Benchmark.objects.create(slug="empty", title="Empty")
     Policy.objects.create(benchmark=Benchmark.objects.get(), number=1)
-    assert "No outcome counts yet, so that there is nothing to download." in text_of(
-        client.get("/b/empty/data")
-    )
+    assert "There are no results to download yet." in text_of(client.get("/b/empty/data"))

@@ -102,7 +102,8 @@ def test_each_drawing_is_at_an_address_of_its_own(client, whole):
             assert drawn["Content-Type"] == "image/svg+xml"
             assert drawn.content.decode() in page
             seen.add(link.split("/")[-1].split(".")[0])
-    assert seen >= {"tasks", "task", "agent", "best", "cost", "compare", "validity", "coverage", "widths"}
+    # The best score is drawn from three boards on.
+    assert seen >= {"tasks", "task", "agent", "cost", "compare", "validity", "coverage", "widths"}
 
 
 def test_it_is_only_read_and_needs_no_more_than_the_policy_allows(client, whole):

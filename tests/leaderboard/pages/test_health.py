@@ -73,11 +73,12 @@ def asked(benchmark, n=3, arrived=1):
 
 def test_before_any_check_it_says_when_monitors_look(client, toy):
     text = text_of(client.get("/b/toy/health"))
-    assert "No monitor has looked yet." in text
-    assert "Monitors look after each new full run" in text
+    assert "No monitor has run yet." in text
+    assert "Monitors run after each new full run" in text
     assert "manage.py" not in text
-    assert "None is open." in text
-    assert "Subset 1 in use" in text
+    assert "Requested full runs" not in text
+    assert "Alerts so far" not in text
+    assert "Version 1 in use" in text
 
 
 def test_it_is_linked_once_there_was_an_alert(client, toy):
@@ -105,7 +106,7 @@ def test_it_is_linked_once_there_was_an_alert(client, toy):
 @pytest.mark.parametrize(
     ("states", "said"),
     [
-        (["ok", "insufficient"], "No monitor raises an alert. 1 of 2 have seen too little to say more."),
+        (["ok", "insufficient"], "No monitor raises an alert. 1 of 2 have too little data."),
         (["ok", "warn"], "No alert; 1 monitor warns."),
         (["alert", "warn", "alert"], "2 monitors raise an alert."),
         (["alert"], "1 monitor raises an alert."),
@@ -123,7 +124,6 @@ def test_a_monitor_says_its_state_and_what_to_do_and_is_drawn_against_its_thresh
     text, source = text_of(response), response.content.decode()
     assert "Capability jump warning It is warn. What to do: Look at <b>." in text
     assert text.index("Capability jump") < text.index("Cost per task")
-    assert "No level to draw yet." in text
     assert "at most 0.250 false alerts a year" in text
     rows = re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</td><td>(.*?)</td>', source)
     assert rows == [("2026-06-02", "1.50", "7.00"), ("2026-06-10", "6.25", "7.00")]
@@ -150,7 +150,7 @@ def test_levels_of_an_older_subset_are_not_drawn_on(client, toy):
     check(toy, monitor(statistic=0.5, threshold=7.0), day=3, subset=later)
     source = client.get("/b/toy/health").content.decode()
     assert re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</td>', source) == [("2026-06-04", "0.500")]
-    assert [row[0] for row in cells(source, "subsets")] == ["Subset 2 in use", "Subset 1"]
+    assert [row[0] for row in cells(source, "subsets")] == ["Version 2 in use", "Version 1"]
 
 
 def test_runs_asked_for_are_told_with_how_many_arrived(client, toy):
@@ -163,7 +163,7 @@ def test_runs_asked_for_are_told_with_how_many_arrived(client, toy):
         ["a02", "drawn at random", "12", "not yet"],
     ]
     RerunRequest.objects.update(status="cancelled", closed_at=AS_OF, closed_reason="enough")
-    assert "None is open." in text_of(client.get("/b/toy/health"))
+    assert "Requested full runs" not in text_of(client.get("/b/toy/health"))
 
 
 def test_every_monitor_of_the_core_has_a_chart_at_its_address(client, toy):
@@ -187,4 +187,4 @@ def test_it_takes_six_queries(client, toy, n, django_assert_num_queries):
 def test_a_real_check_is_shown(client, toy):
     check_drift(benchmark=toy, as_of=AS_OF)
     text = text_of(client.get("/b/toy/health"))
-    assert f"of {len(ADVICE) - 1} have seen too little to say more." in text
+    assert f"of {len(ADVICE) - 1} have too little data." in text

@@ -108,7 +108,7 @@ class TestSince:
         text = text_of(client.get("/b/toy?since=1"))
         assert "What changed since board 1 1 agent entered" in text
         told = [row[:2] for row in rows_of(client.get("/b/toy?since=1"), "changes")]
-        new = "Moved beyond the ranks it might hold 1 of those above it new"
+        new = "Moved outside its earlier rank range 1 new above it"
         assert told == [["best", "Entered at rank 1"], ["a00", new]]
         assert client.get("/b/toy/v2?since=1").content == client.get("/b/toy?since=1").content
 
@@ -123,7 +123,7 @@ class TestSince:
         rows = rows_of(client.get("/b/toy?since=1"), "changes")
         assert ["top", "Entered at rank 1", "none", "1 (1)"] in rows
         (moved,) = (row for row in rows if row[0] == "a3")
-        assert moved[1] == "Moved beyond the ranks it might hold 1 of those above it new"
+        assert moved[1] == "Moved outside its earlier rank range 1 new above it"
         assert moved[2] == "1 (1)"
         assert moved[3].startswith("2")
 
@@ -164,22 +164,22 @@ class TestHistory:
         assert row[1].removesuffix(" Who changed with board 3") in text_of(client.get("/b/toy?since=2"))
 
     def test_it_takes_eight_queries_however_many_boards(self, client, two, django_assert_num_queries):
-        # the benchmark; its boards with their subsets; their entries' places; who is withdrawn; of the chart
-        # the boards, who is withdrawn, who is the best on each, and where the former best stand
-        with django_assert_num_queries(8):
+        # the benchmark; its boards with their subsets; their entries' places; who is withdrawn
+        with django_assert_num_queries(4):
             client.get("/b/toy/history")
         withdraw("a00")
         recomputed(as_of=AS_OF)
+        # From three boards on a chart: boards, who is withdrawn, the best of each, where former ones stand
         with django_assert_num_queries(8):
             client.get("/b/toy/history")
 
     def test_it_says_what_changed_in_a_table_for_each_board(self, client, two):
         response = client.get("/b/toy/history")
-        assert text_of(response).startswith(
-            "Toy : history 2 boards so far. With board 2, of 1 June 2026: 1 agent"
-        )
+        assert text_of(response).startswith("Toy : history 2 boards so far. Board 2, 1 June 2026: 1 agent")
         told = rows_of(response, "changes")
         assert told[0] == ["best", "Entered at rank 1", "none", "1 (1–2)"]
+        best = Entry.objects.get(board=two, name="best").agent_id
+        assert f'<a href="/b/toy/agents/{best}"><bdi>best</bdi></a>' in response.content.decode()
         assert told[1][2:] == ["4 (2–4)", "5 (3–5)"]  # a00: three were above it, now four
         assert "With board 2" in text_of(response)
         assert "With board 1" not in text_of(response)
@@ -233,8 +233,8 @@ class TestBest:
         assert not any(low <= former.position <= high for low, high in entry.line["at"]["full"]["tied_with"])
         chart = self.drawn()
         assert [row[0] for row in chart.rows] == ["1", "2"]
-        assert chart.rows[0][2:] == ("a2", "50.0", "all 40 tasks", "the first board drawn")
-        assert chart.rows[1][2:] == ("top", "100.0", "all 40 tasks", "surely better than a2")
+        assert chart.rows[0][2:] == ("a2", "50.0", "all 40 tasks", "first board shown")
+        assert chart.rows[1][2:] == ("top", "100.0", "all 40 tasks", "clearly better than a2")
         assert "stroke-dasharray" not in chart.svg
 
     def test_a_best_that_is_tied_with_the_one_before_is_dashed(self, publish):
@@ -254,19 +254,21 @@ class TestBest:
         recomputed(as_of=AS_OF)
         rows = self.drawn().rows
         assert rows[1][2] == "best (withdrawn since)"
-        why = "best (withdrawn since) is not ranked any more"
+        why = "best (withdrawn since) is no longer ranked"
         assert rows[2][2:] == ("a03", "70.0", "all 20 tasks", why)
 
     def test_scores_over_other_tasks_are_not_joined(self, two):
         retire(task=Task.objects.get(name="t19"), by=None, reason="broken", as_of=AS_OF)
         recomputed(as_of=AS_OF)
         chart = self.drawn()
-        assert chart.rows[2][4:] == ("all 19 tasks", "over other tasks: not comparable")
+        assert chart.rows[2][4:] == ("all 19 tasks", "on other tasks, not comparable")
         assert chart.svg.count("<path") - chart.svg.count("s-grid") == 3
 
-    def test_nothing_changed_is_no_step(self, two):
+    def test_nothing_changed_is_no_step(self, client, two):
+        assert "The best score" not in text_of(client.get("/b/toy/history"))  # under three boards
         withdraw("a00")
         recomputed(as_of=AS_OF)
+        assert "The best score" in text_of(client.get("/b/toy/history"))
         assert [row[0] for row in self.drawn().rows] == ["1", "2"]
 
     def test_without_a_rank_there_is_nothing_to_draw(self, client, db):

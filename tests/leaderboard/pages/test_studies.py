@@ -70,7 +70,7 @@ def test_before_the_first_study_it_says_when_there_will_be_one(client, toy, djan
     with django_assert_num_queries(3 if page == "validity" else 2):  # the benchmark; no study; a run of it
         response = client.get(f"/b/toy/{page}")
     assert response.status_code == 200
-    assert "When it will be known" in text_of(response)
+    assert "after the first results" in text_of(response)
     assert "manage.py" not in text_of(response)
 
 
@@ -78,10 +78,10 @@ def test_a_validation_that_runs_or_failed_is_said(client, toy):
     run = begin(kind="validate", lane=Lane.LONG, due=Due(toy), claim=uuid4(), as_of=AS_OF)
     beat(run, n_done=12, n_total=57, as_of=AS_OF)
     text = text_of(client.get("/b/toy/validity"))
-    assert "A validation has been running since 2026-06-01 12:05 UTC: 12 of 57 steps are done, " in text
+    assert "A validation is running since 2026-06-01 12:05 UTC: 12 of 57 steps done, " in text
     end(run, status=JobStatus.FAILED, error="secret detail", as_of=AS_OF)
     text = text_of(client.get("/b/toy/validity"))
-    assert "The last validation failed at 2026-06-01 12:05 UTC, and nothing of it is shown." in text
+    assert "The last validation failed at 2026-06-01 12:05 UTC." in text
     assert "secret" not in text
     store(toy)
     assert "The last validation" not in text_of(client.get("/b/toy/validity"))
@@ -179,7 +179,7 @@ def test_an_unsuited_benchmark_says_so(client, db):
     load_text(csv_text(dict.fromkeys("abcdefg", "0" * 20) | {"h": "1" * 20}))
     study, _ = validate(benchmark=Benchmark.objects.get(), as_of=AS_OF)
     text = text_of(client.get("/b/toy/validity"))
-    assert f"No subset: {study.result['subset']['reason']}. Every agent runs all tasks." in text
+    assert f"No ranking tasks: {study.result['subset']['reason']}. Every agent runs all tasks." in text
     assert text.count("Every agent runs all tasks") == 1
     assert "How to read" not in text
     assert "every strategy" not in text
@@ -192,7 +192,9 @@ def test_an_unsuited_benchmark_says_what_a_new_agent_runs_in_batches(client, db)
     Policy.objects.create(benchmark=toy, number=2, assignment="staged")
     study, _ = validate(benchmark=toy, as_of=AS_OF)
     asked = "A new agent begins with the tasks nearest to a pass rate of 50% and goes on in batches."
-    assert f"No subset: {study.result['subset']['reason']}. {asked}" in text_of(client.get("/b/toy/validity"))
+    assert f"No ranking tasks: {study.result['subset']['reason']}. {asked}" in text_of(
+        client.get("/b/toy/validity")
+    )
 
 
 def test_each_scaffold_is_told_where_there_are_several(client, toy):
@@ -248,10 +250,9 @@ def test_advice_compares_what_costs_the_same_over_measured_facets_alone(client, 
     measure_variance(benchmark=repeated, as_of=AS_OF)
     text = text_of(client.get("/b/toy/uncertainty"))
     assert (
-        "For these tasks, at the cost of twice as many outcomes, one agent's error bar would be 29% shorter "
-        "with twice as many trials a task."
+        "For these tasks, one agent's error bar is 29% smaller with twice as many trials per task."
     ) in text
-    assert "Unknown, since only one level was seen: what more prompts and judges would do." in text
+    assert "The effect of more prompts and judges is unknown: only one level was seen." in text
     assert "twice as many prompts" not in text
     assert "+2 prompts" not in text
 
@@ -290,8 +291,8 @@ def test_of_one_agent_no_noise_is_told(client, toy):
     described = {"n_rows": 1, "levels": {"agent": 1, "task": 1}, "agents": []}
     stored(VarianceStudy, toy, available=False, reason="random term agent: one level", **described)
     text = text_of(client.get("/b/toy/uncertainty"))
-    assert "One agent so far: where the noise comes from takes two." in text
-    assert "1 outcome of 1 agent on 1 task" in text
+    assert "One agent so far. At least two are needed to tell where the noise comes from." in text
+    assert "1 result of 1 agent on 1 task" in text
 
 
 def test_an_unavailable_study_says_why(client, toy):
@@ -335,7 +336,7 @@ def test_intervals_that_held_stand_against_what_they_claim(client, toy):
         (name,) = (name for name, named in validated.TESTS.items() if named.label == label)
         of = result["protocols"][name]["strategies"]["mid_range"]
         assert (held, n) == (f"{100 * of['coverage']:.1f}%", str(of["n_intervals"]))
-    assert "95%, as they claim" in source
+    assert ">95%</text>" in source
     assert "those of the board rest on all of its agents" in source
 
 
@@ -368,11 +369,11 @@ def seen_in(client, name):
     return [tuple(re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S)) for row in rows]
 
 
-def test_a_validation_of_before_says_that_other_widths_were_not_measured(client, toy):
+def test_a_validation_of_before_shows_no_other_widths(client, toy):
     study = stored(ValidationStudy, toy, **{k: v for k, v in the_stored().items() if k != "bands"})
     assert study.pk
     text = text_of(client.get("/b/toy/validity"))
-    assert "Bands of other widths: not measured, because this validation was made before" in text
+    assert "Other bands" not in text
     assert client.get("/b/toy/plots/widths.svg").status_code == 404
 
 
@@ -387,23 +388,23 @@ def steps(*values):
         # All of it is trials: ¼ of the variance takes four.
         (
             (0.04, 0.04 / 2**0.5),
-            ("Four trials a task would halve the error bar on these tasks:", "4.0", "2.0 with four"),
+            ("Four runs per task would halve the error bar.", "4.0", "2.0 with four"),
         ),
         # 1 + 7/R = 8/4: seven.
-        ((8**0.5 / 100, 4.5**0.5 / 100), ("Seven trials a task", "2.8", "1.4 with seven")),
+        ((8**0.5 / 100, 4.5**0.5 / 100), ("Seven runs per task", "2.8", "1.4 with seven")),
         # 1 + 7.1/R = 8.1/4: 6.93, so seven.
-        ((8.1**0.5 / 100, 4.55**0.5 / 100), ("Seven trials a task", "2.8", "1.4 with seven")),
+        ((8.1**0.5 / 100, 4.55**0.5 / 100), ("Seven runs per task", "2.8", "1.4 with seven")),
         # 1 + 4/R = 5/4: sixteen.
-        ((5**0.5 / 100, 3**0.5 / 100), ("16 trials a task", "2.2", "1.1 with 16")),
+        ((5**0.5 / 100, 3**0.5 / 100), ("16 runs per task", "2.2", "1.1 with 16")),
         # 3 + 1/R = 4/4: none.
-        ((0.02, 3.5**0.5 / 100), ("No number of trials would halve", "2.0", "with one trial a task")),
+        ((0.02, 3.5**0.5 / 100), ("More runs per task cannot halve", "2.0", "with one run per task")),
     ],
 )
 def test_how_many_trials_halve_the_error_bar(values, said):
     first, then = halving(steps(*values), n_tasks=20)
     start, before, after = said
     assert first.startswith(start)
-    assert f"over all 20 has a standard error of {before} points" in then
+    assert f"mean on all 20 tasks is {before} points" in then
     assert after in then
 
 
@@ -432,15 +433,13 @@ def test_the_headline_and_the_table_hold_what_prompts_do(client, prompted):
     response = client.get("/b/toy/uncertainty?trials=4")
     text = text_of(response)
     assert (
-        "No number of trials would halve the error bar on these tasks: one agent’s mean over all 20, under "
-        f"each of 2 prompts, has a standard error of {100 * se[0]:.1f} points with one trial a task."
+        "More runs per task cannot halve the error bar. The standard error of one agent’s mean on all 20 "
+        f"tasks under each of 2 prompts is {100 * se[0]:.1f} points with one run per task."
     ) in text
     table = cells(response.content.decode(), "steps")
     assert [row[1].split()[0] for row in table[:4]] == [f"±{100 * one:.1f}" for one in se]
-    assert f"would be {100 * se[3]:.1f} points" in text
-    assert (
-        "What is at random here: trials and prompts. Never measured, so not in this table: judges and" in text
-    )
+    assert f"is {100 * se[3]:.1f} points: " in text
+    assert "Random here: trials and prompts. Not measured, so not in this table: judges and" in text
     assert "all tasks, under each of 2 prompts, in points" in variance_text(study)
 
 
@@ -453,24 +452,22 @@ def test_the_sources_of_variance_are_one_bar_of_which_some_cancel(client, repeat
         "agent": "Agents",
         "task": "Task difficulty",
         "agent:task": "Which tasks suit whom",
-        "Residual": "Trials",
+        "Residual": "Run-to-run noise",
     }
     assert list(rows) == [names[name] for name in parts]
     for name, part in parts.items():
         share, variance, between = rows[names[name]]
         assert (share, variance) == (f"{100 * part['share']:.1f}%", f"{part['variance']:.5f}")
         assert between == ("cancels" if name == "task" else "stays")
-    assert "Four trials a task would halve the error bar on these tasks:" in text_of(
-        client.get("/b/toy/uncertainty")
-    )
+    assert "Four runs per task would halve the error bar." in text_of(client.get("/b/toy/uncertainty"))
     assert client.get("/b/toy/plots/variance.svg").content.decode() in source
 
 
 def test_without_repeated_trials_noise_is_not_told_apart(client, toy):
     measure_variance(benchmark=toy, as_of=AS_OF)
     response = client.get("/b/toy/uncertainty?trials=3")
-    assert "How much is trial noise is not known: no trial of a task was repeated." in text_of(response)
-    assert "Trials, and which tasks suit whom" in response.content.decode()
+    assert "Run-to-run noise is not known." in text_of(response)
+    assert "Run-to-run noise, and which tasks suit whom" in response.content.decode()
     assert "The components do not carry this design" in text_of(response)
 
 
@@ -480,15 +477,15 @@ def test_what_if_is_answered_with_a_sentence_and_a_row(client, repeated):
     response = client.get("/b/toy/uncertainty?trials=4&tasks=40&estimand=domain")
     se = ((parts["task"] + parts["agent:task"]) / 40 + parts["Residual"] / 160) ** 0.5
     assert (
-        "With 4 trials of each of 40 tasks the standard error of one agent’s mean on tasks like these "
-        f"would be {100 * se:.1f} points:"
+        "With 4 runs of each of 40 tasks, the standard error of one agent’s mean on tasks like these "
+        f"is {100 * se:.1f} points:"
     ) in text_of(response)
     ((trials, tasks, error, interval, _),) = cells(response.content.decode(), "projected")
     assert (trials, tasks) == ("4", "40")
     assert (error, interval) == (f"{100 * se:.1f} points", f"±{196 * se:.1f} points")
-    assert "what more would do is unknown: prompts and judges." in text_of(response)
+    assert "The effect of more prompts and judges is unknown: they were never varied." in text_of(response)
     finite = text_of(client.get("/b/toy/uncertainty?trials=4"))
-    assert "50% shorter than with one trial of each of the 20." in finite
+    assert "50% smaller than with one run of each of the 20." in finite
 
 
 @pytest.mark.parametrize(
@@ -513,9 +510,9 @@ def test_one_sentence_where_the_logit_scale_names_another_source():
     shares = {"linear": {"task": 0.45, "Residual": 0.55}, "logit": {"task": 0.74, "Residual": 0.26}}
     logit = {"components": {"task": 9.3, "agent": 4.1}, "shares": shares, "sentence": "They differ."}
     assert scales_text(logit) == (
-        "The largest part of the variance of one agent’s mean is “Trials, and which tasks suit whom” (55%) "
-        "on the scale of the scores, but “Task difficulty” (74%) on the logit scale, where differences near "
-        "0 and 100% weigh more."
+        "On the score scale the largest part of the variance of one agent’s mean is “Run-to-run noise, and "
+        "which tasks suit whom” (55%). On the logit scale it is “Task difficulty” (74%); there, differences "
+        "near 0 and 100% weigh more."
     )
     for none in ({}, {"available": False, "reason": "r"}, logit | {"sentence": ""}):
         assert scales_text(none) == ""
@@ -597,7 +594,7 @@ def test_an_agent_with_more_than_the_board_compares_is_marked(client, db):
     for row, told in zip(shown, study.result["agents"], strict=True):
         is_pilot = told["agent"] in ("a1", "a2")
         assert told["on_board"] is not is_pilot
-        assert ("not the board’s score: all that it ran" in row[0]) is is_pilot
+        assert ("not the board’s score: over all its runs" in row[0]) is is_pilot
         assert (told["theta"] == on_board[told["agent"]].score) is not is_pilot
         assert ("1 degree of freedom" in row[2]) is is_pilot
         assert not re.search(r"interval is -", told["paragraph"])

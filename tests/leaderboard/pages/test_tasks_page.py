@@ -35,13 +35,11 @@ def test_how_many_tell_agents_apart(client, publish):
     publish(FOUR)
     text = text_of(seen(client))
     assert (
-        "3 of 10 tasks tell agents apart. 4 are passed by more than 70% of agents and 3 by fewer than 30%, "
-        "2 of them by none of 4 agents." in text
+        "3 of 10 tasks have a pass rate of 30% to 70%. 4 are easier and 3 are harder (2 passed by no agent)."
+        in text
     )
-    assert "No subset is in use" in text
-    assert (
-        "Pass rates are mean outcomes of the 4 agents with an outcome that counts on at least 95% of" in text
-    )
+    assert "There are no ranking tasks" in text
+    assert "Pass rates are means over the 4 agents with results on 95% of the tasks." in text
 
 
 def test_the_subset_is_the_band(client, publish):
@@ -49,11 +47,8 @@ def test_the_subset_is_the_band(client, publish):
     publish(ladder(16, 40))
     response = seen(client)
     text = text_of(response)
-    assert (
-        "17 of 40 tasks tell agents apart. 13 are passed by more than 70% of agents and 10 by fewer than"
-        in text
-    )
-    assert "The 17 ranking tasks are those with a pass rate of 30% to 70%." in text
+    assert "17 of 40 tasks have a pass rate of 30% to 70%. 13 are easier and 10 are harder" in text
+    assert "These are the 17 ranking tasks." in text
     chosen = {name for name, cells in table(response).items() if cells[-1] == "yes"}
     assert chosen == {f"t{j:02d}" for j in range(13, 30)}
     assert "the 17 ranking tasks, 30% to 70%" in text
@@ -89,8 +84,8 @@ def test_tasks_are_found_by_name_and_by_subset(client, publish):
     assert list(table(seen(client, "?find=t1&subset=no"))) == ["t10", "t11", "t12"]
     assert len(table(seen(client, "?subset=yes"))) == 17
     nothing = text_of(seen(client, "?find=<script>"))
-    assert "No task of these is called that." in nothing
-    assert "17 of 40 tasks tell agents apart." in nothing  # what is found changes no figure
+    assert "No task matches." in nothing
+    assert "17 of 40 tasks have a pass rate" in nothing  # what is found changes no figure
     assert "<script>" not in seen(client, "?find=<script>").content.decode()
 
 
@@ -129,7 +124,7 @@ def test_newcomers_on_the_subset_move_no_pass_rate(client, publish):
     subset = in_subset(publish(ladder(16, 40), slug="first"))
     publish(ladder(16, 40), {"newcomer": only("1" * 40, subset)})
     response = seen(client)
-    assert "17 of 40 tasks tell agents apart." in text_of(response)
+    assert "17 of 40 tasks have a pass rate" in text_of(response)
     assert table(response)["t13"][:2] == ["68.8%", "17"]  # 11 of 16
     assert table(response)["t39"][:2] == ["6.2%", "16"]
 
@@ -137,27 +132,27 @@ def test_newcomers_on_the_subset_move_no_pass_rate(client, publish):
 def test_a_band_that_moved_is_told_and_marked(client, publish):
     board = publish(graded(16, 40), graded(20, 40, seed=3, prefix="b"))
     text = text_of(seen(client))
-    n, inside = len(in_subset(board)), int(re.search(r"(\d+) of 40 tasks tell agents apart", text)[1])
+    n, inside = len(in_subset(board)), int(re.search(r"(\d+) of 40 tasks have a pass rate", text)[1])
     out, into = map(
-        int, re.search(r"(\d+) of them lies? outside .*? and (\d+) of the others inside", text).groups()
+        int, re.search(r"(\d+) of them lies? outside .*? and (\d+) other tasks? lies? inside", text).groups()
     )
     assert f"The {n} ranking tasks were chosen from 16 complete agents" in text
     assert n - out + into == inside
-    assert "The line under the map marks the ranking tasks." in text
+    assert "The line below marks the ranking tasks." in text
     assert 'class="f-pareto"' in seen(client).content.decode()
 
 
 def test_one_agent_tells_nothing_apart(client, publish):
     publish({"only": "01" * 10})
     text = text_of(seen(client))
-    assert "One agent so far: which tasks tell agents apart takes two. It passes 10 of 20 tasks." in text
+    assert "One agent so far. Pass rates need at least two. It passes 10 of 20 tasks." in text
 
 
 def test_without_a_valid_outcome_there_is_no_pass_rate(client, publish):
     lost = {"outcome": "", "valid": 0}
     publish(rows_text([{"agent": agent, "task": f"t{j}"} | lost for agent in "ab" for j in range(8)]))
     text = text_of(seen(client))
-    assert "No outcome on any of the 8 tasks is valid." in text
+    assert "There is no valid result on the 8 tasks." in text
     assert "Pass rates are" not in text
 
 
@@ -165,8 +160,36 @@ def test_one_agent_that_ran_all_tasks_tells_nothing_apart(client, publish):
     # By hand: b and c lack half of the tasks, so that pass rates are a's own: 14 of 20.
     publish({"a": "111010" * 3 + "11", "b": "1" * 10 + "." * 10, "c": "0" * 10 + "." * 10})
     text = text_of(seen(client))
-    assert "Pass rates are those of one agent so far: which tasks tell agents apart takes two." in text
+    assert "Only one agent has run the tasks. Pass rates need at least two." in text
     assert "It passes 14 of 20 tasks." in text
+
+
+@pytest.mark.parametrize(
+    ("sort", "first"),
+    [
+        ("task", ["t00", "t01", "t02"]),
+        ("-task", ["t09", "t08", "t07"]),
+        ("rate", ["t08", "t09", "t06"]),  # equal ones stay from the easiest on
+        ("-rate", ["t00", "t01", "t02"]),
+        ("nonsense", ["t00", "t01", "t02"]),
+    ],
+)
+def test_tasks_are_sorted_by_a_column(client, publish, sort, first):
+    publish(FOUR)
+    response = seen(client, f"?sort={sort}")
+    assert list(table(response))[:3] == first
+    if sort == "rate":
+        assert '<th scope="col" class="c-rate" aria-sort="ascending">' in response.content.decode()
+        assert 'href="?sort=-rate#table-tasks"' in response.content.decode()
+
+
+def test_what_is_not_known_stands_last_whichever_way_tasks_are_sorted(client, publish):
+    publish(FOUR)
+    for sort, sign in (("discrimination", 1), ("-discrimination", -1)):
+        told = [row[2] for row in table(seen(client, f"?sort={sort}")).values()]
+        known = [float(text) for text in told if text != "none"]
+        assert told[len(known) :] == ["none"] * 4
+        assert known == sorted(known, key=lambda value: sign * value)
 
 
 @pytest.mark.parametrize(
@@ -174,18 +197,19 @@ def test_one_agent_that_ran_all_tasks_tells_nothing_apart(client, publish):
     [
         (
             {"a": "11111", "b": "11111"},
-            "No task has a pass rate of 30% to 70%. 5 are passed by more than 70% of agents.",
+            "0 of 5 tasks have a pass rate of 30% to 70%. 5 are easier.",
         ),
         (
             {"a": "00000", "b": "00000"},
-            "No task has a pass rate of 30% to 70%. 5 are passed by fewer than 30% of agents, 5 of them by "
-            "none of 2 agents.",
+            "0 of 5 tasks have a pass rate of 30% to 70%. 5 are harder (5 passed by no agent).",
         ),
-        ({"a": "11111", "b": "00000"}, "5 of 5 tasks tell agents apart. None lies outside of the band."),
+        (
+            {"a": "11111", "b": "00000"},
+            "5 of 5 tasks have a pass rate of 30% to 70%. No task is easier or harder.",
+        ),
         (
             {"a": "10", "b": "00"},
-            "1 of 2 tasks tells agents apart. 1 is passed by fewer than 30% of agents, 1 of them by none of "
-            "2 agents.",
+            "1 of 2 tasks has a pass rate of 30% to 70%. 1 is harder (1 passed by no agent).",
         ),
     ],
 )
@@ -196,10 +220,10 @@ def test_tasks_that_are_all_alike(client, publish, agents, said):
 
 def test_before_any_outcome(client, db):
     Benchmark.objects.create(slug="toy", title="Toy").policies.create(number=1)
-    assert "No task is known yet." in text_of(seen(client))
+    assert "There are no tasks yet." in text_of(seen(client))
     Task.objects.create(benchmark=Benchmark.objects.get(), name="t")
     text = text_of(seen(client))
-    assert "No outcome counts yet on the 1 task." in text
+    assert "There are no results yet on the 1 task." in text
     assert "No board has been published yet." in text
     assert client.get("/b/toy/plots/tasks.svg").status_code == 404
 
@@ -207,8 +231,8 @@ def test_before_any_outcome(client, db):
 def test_before_the_board_outcomes_are_not_told(client, db):
     load_text(csv_text(FOUR))
     text = text_of(seen(client))
-    assert "No outcome counts yet on any of the 10 tasks." in text
-    assert "4 agents are not shown: what counts of them has changed, and is read for the next board." in text
+    assert "There are no results yet on the 10 tasks." in text
+    assert "4 agents are not shown: new results wait for the next board." in text
 
 
 def test_what_was_withdrawn_shows_nowhere_at_once(client, publish):
@@ -217,8 +241,8 @@ def test_what_was_withdrawn_shows_nowhere_at_once(client, publish):
     unload(uuids=[gone.uuid], reason="a mistake", as_of=LATER)
     text = text_of(seen(client))
     # Of b, c and d: 1 1 ⅔ ⅔ ⅓ ⅓ 0 ⅓ 0 0.
-    assert "5 of 10 tasks tell agents apart. 2 are passed by more than 70% of agents and 3 by fewer" in text
-    assert "ranks and scores are those of board 1" in text
+    assert "5 of 10 tasks have a pass rate of 30% to 70%. 2 are easier and 3 are harder" in text
+    assert "Ranks and scores are from that board" in text
     assert f"/agents/{gone.agent_id}" not in seen(client).content.decode()
 
 
@@ -227,11 +251,11 @@ def test_a_part_under_another_name_is_not_shown(client, publish):
     publish(FOUR)
     retire(task=Task.objects.get(name="t00"), by=None, reason="it leaked", as_of=LATER)
     text = text_of(seen(client))
-    assert "No outcome counts yet on any of the 9 tasks." in text
+    assert "There are no results yet on the 9 tasks." in text
     assert "4 agents are not shown" in text
     recomputed(as_of=LATER)
     response = seen(client)
-    assert "3 of 9 tasks tell agents apart." in text_of(response)
+    assert "3 of 9 tasks have a pass rate of 30% to 70%." in text_of(response)
     assert "t00 , 2026-06-02 : it leaked" in text_of(response)
     assert "t00" not in table(response)
 
@@ -244,7 +268,7 @@ def test_above_200_agents_rows_are_tenths(client, publish, monkeypatch):
     assert page.count("<path") == 9 + 4  # the last tenth passes nothing
     assert "agents 1 to 3" in page
     assert "agents 28 to 30" in page
-    assert "A row is a tenth of the agents from the best down" in text_of(seen(client))
+    assert "One row per tenth of the agents, best first" in text_of(seen(client))
     assert 'd="M0 0v1h9v-1h3"' in page  # the best tenth: all pass nine of twelve
 
 

