@@ -71,6 +71,15 @@ class OutcomeTable:
 
         return frame_of(self)
 
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw agents × tasks by pass rate as a heat map; return the matplotlib Axes.
+
+        Raises PlotRefused: without matplotlib, or where there is nothing to draw.
+        """
+        from analytics.plots import heat_map
+
+        return heat_map(self, ax)
+
     @property
     def n_agents(self) -> int:
         """Number of agents."""
