@@ -231,12 +231,22 @@ def read_wide(
 
 
 def count_trials(texts: Any) -> int:
-    """Give rows of one agent and task the trials 1, 2, …, where no column does; return the largest."""
+    """Give rows of one agent and task the trials 1, 2, …, where no column does; return the largest.
+
+    Raises FlatFileError: where all of them are alike, for these are copies of a row and no trials.
+    """
     if "trial" in texts or "n_averaged" in texts:
         return 0
     key = [name for name in ("benchmark", "agent", "task", *SETTING) if name in texts]
     trials = texts[key].astype(str).groupby(key).cumcount() + 1
-    if len(trials) and trials.max() > 1:
+    is_repeat = trials > 1
+    if is_repeat.any():
+        is_copy = texts.astype(str).duplicated()
+        if is_copy[is_repeat].all():
+            first = texts[is_repeat].iloc[0]
+            rule = f"{is_repeat.sum():,} rows are copies of others, as of agent {quoted(str(first['agent']))}"
+            rule += f" on task {quoted(str(first['task']))}; delete them, or number trials in a column trial"
+            raise refuse(rule)
         texts["trial"] = trials.astype(str)
     return int(trials.max()) if len(trials) else 0
 

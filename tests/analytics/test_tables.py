@@ -393,6 +393,11 @@ REFUSED = {
         "agent;task;score\nA;x;57.3\nA;y;100\nA;z;1\n",
         'most cells are no outcomes, as "57.3"; if they are percentages, say so: --percent',
     ),
+    "each row twice": (
+        "a.csv",
+        "agent;task;outcome\nA;x;1\nA;x;1\nA;y;0\nA;y;0\n",
+        '2 rows are copies of others, as of agent "A" on task "x"; delete them, or number trials in a column',
+    ),
     "German dates": (
         "a.csv",
         "agent;task;outcome;Date\n" + "".join(f"A;t{i};1;0{i}.01.2026\n" for i in range(1, 8)),
