@@ -6,6 +6,7 @@ EXAMPLE ?=
 SERVE ?= 1
 SEEDS ?=
 OPTIONS ?=
+OUT ?= site
 MINUTES ?= 10
 PART ?= all
 DATABASE ?=
@@ -17,7 +18,7 @@ PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
 # Where nothing is cached, each of the many processes of a run compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve test collected test-slow lint perf soak sbom audit lock test-image
+.PHONY: help demo site serve test collected test-slow lint perf soak sbom audit lock test-image
 .DEFAULT_GOAL := help
 
 help:  ## list these targets
@@ -25,6 +26,9 @@ help:  ## list these targets
 
 demo: .venv/run  ## a board of SWE-bench Verified (FILE=outcomes.csv: yours, with OPTIONS=--only=NAME and other options of `manage.py demo`; EXAMPLE=simulated), served; SERVE=0 only prints; PORT=8000
 	@$(PY) manage.py demo $(if $(FILE),--file "$(FILE)") $(OPTIONS) $(if $(EXAMPLE),--example "$(EXAMPLE)") $(if $(filter 0,$(SERVE)),,--serve --port $(PORT))
+
+site: .venv/run  ## FILE=results.csv: its board as a folder of web pages, site/ (OUT=folder); OPTIONS of `manage.py site`, such as --validate
+	@$(PY) manage.py site "$(or $(FILE),$(error Which file? Type: make site FILE=results.csv))" --out "$(OUT)" $(OPTIONS)
 
 serve: .venv/run  ## serve what is stored, with the scheduler; Ctrl-C ends both; PORT=8000
 	@$(PY) manage.py migrate --verbosity 0 && exec $(PY) manage.py serve --port $(PORT)

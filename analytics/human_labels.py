@@ -27,7 +27,7 @@ CENSUS = "all tasks labelled: the mean of the labels"
 
 
 class SurrogateRefused(CoreError):
-    """Labels do not tell the rest: ``probability``, ``few_labels``, ``shapes``, ``outcome``."""
+    """Labels do not give the rest: ``probability``, ``few_labels``, ``shapes``, ``outcome``."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class IntervalEstimate:
 
 @dataclass(frozen=True, eq=False)
 class Corrected:
-    """What people would have given: θ̂, beside the mean of the judge and that of the labels alone.
+    """What people would have given: θ̂, with the mean of the judge and that of the labels alone.
 
     worth: labels that would do as well alone; N where the judge never erred.
     design: ``simple random sample``, ``stated probabilities``, or that all tasks have a label.

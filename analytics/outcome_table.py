@@ -104,7 +104,7 @@ class OutcomeTable:
     def scores(self) -> FloatArray:
         """Full scores y_i = Σ_j X[i, j] / n_i over the agent's valid tasks, shape (n_agents,), 0 to 1.
 
-        Ndzomga, Eq. 1, with m replaced by n_i; `Record.bounds` tells how far missing cells could move it.
+        Ndzomga, Eq. 1, with m replaced by n_i; `Record.bounds` gives how far missing cells could move it.
         Raises CoreError: when an agent has no valid cell.
         """
         n_valid_tasks = self.n_valid_tasks()
@@ -136,7 +136,7 @@ class OutcomeTable:
 
 
 class CellMoments(NamedTuple):
-    """What the trials of each cell tell, shape (n_tasks,) each; see `cell_moments`."""
+    """The moments of each cell's trials, shape (n_tasks,) each; see `cell_moments`."""
 
     means: FloatArray
     n_valid: CountArray
@@ -173,7 +173,7 @@ def cell_moments(
     """One agent's row of the table with the variance of its trials, in one pass.
 
     task: (n_rows,); task codes, 0 to `n_tasks` − 1.
-    setting: (n_rows,); any whole numbers that tell settings apart.
+    setting: (n_rows,); any whole numbers that identify settings.
     outcome: (n_rows,); 0 to 1 where valid; not looked at elsewhere.
     condition: (n_rows,); condition codes, 0 to `n_conditions` − 1. A cell is then the mean over conditions of
         the means over their settings, valid only where each has a valid trial; its R is C² / Σ_c (1/R_c).

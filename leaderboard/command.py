@@ -4,9 +4,11 @@ import atexit
 import errno
 import gc
 import os
+import shutil
 import signal
 import sys
 from importlib.util import find_spec
+from tempfile import mkdtemp
 
 from leaderboard import postgres
 
@@ -30,6 +32,7 @@ def main() -> None:
         )
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
     # Commands multiply many small matrices, where a second thread of BLAS costs more than it saves.
+    #: OPENBLAS_NUM_THREADS | 1 in commands | threads of one matrix multiplication
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # What is imported stays: the collector would go through it again and again, a tenth of a migration.
     gc.set_threshold(10_000, 10, 10)
@@ -60,7 +63,16 @@ def check_text(arguments: list[str]) -> None:
             sys.exit(f"The argument {argument!r} is not UTF-8 text.")
 
 
+def use_store_of_its_own() -> None:
+    """Work on an embedded server whose folder goes when this process ends."""
+    os.environ.pop("DATABASE_URL", None)
+    os.environ["BANDSTAND_HOME"] = folder = mkdtemp(prefix="bst-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # after the server was stopped: in reverse
+
+
 def _execute(arguments: list[str]) -> None:
+    if arguments[1:2] == ["site"] and any(map(os.path.isfile, arguments[2:])):
+        use_store_of_its_own()
     if needs_database(arguments[1:]):
         try:
             postgres.ensure()

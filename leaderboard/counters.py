@@ -11,6 +11,8 @@ from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, multiprocess, values
 
+#: PROMETHEUS_MULTIPROC_DIR | a temporary folder under gunicorn | where workers count requests; empty at the
+#:   start
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # as prometheus-client calls it
 MAX_RULES = 100  # distinct ones of a process; what comes beyond counts as "other"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

@@ -130,6 +130,8 @@ def _home_named() -> Iterator[None]:
 
 
 def home() -> Path:
+    #: BANDSTAND_HOME | `~/.local/share/bandstand/…`; as root `/var/lib/bandstand/…` | folder of the embedded
+    #:   server; one for each checkout
     if chosen := os.environ.get("BANDSTAND_HOME"):
         return Path(chosen).expanduser().resolve()
     folder = "/var/lib/bandstand" if _is_root() else "~/.local/share/bandstand"

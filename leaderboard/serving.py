@@ -17,6 +17,7 @@ from typing import Any
 
 from leaderboard import deployed, logs, postgres
 
+#: ARROW_DEFAULT_MEMORY_POOL | `system` under gunicorn | memory pool of pyarrow
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # pyarrow's own keeps what a large body took
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # in which workers count requests

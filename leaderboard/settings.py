@@ -1,4 +1,4 @@
-"""Settings, all from the environment; docs/operator.md lists them.
+"""Settings, all from the environment; `#:` describes each; docs/reference/settings.md lists them.
 
 Without DATABASE_URL the embedded server of `leaderboard.postgres` is used. With it nothing has a
 default that would be unsafe on the internet: SECRET_KEY and ALLOWED_HOSTS must then be given.
@@ -19,6 +19,7 @@ from leaderboard import deployed, logs, postgres
 
 env = environ.Env()
 PACKAGE = Path(__file__).resolve().parent
+#: DATABASE_URL | the embedded server | PostgreSQL 15 or later: `postgres://user:password@host:port/name`
 EMBEDDED = not env.str("DATABASE_URL", default="")
 
 
@@ -76,13 +77,22 @@ def flag(name: str, default: bool) -> bool:
     return deployed.yes_or_no(name, env.str(name, default=""), default=default)
 
 
+#: DEBUG | off | Django's debug pages; never on the internet
 DEBUG = flag("DEBUG", False)
+#: SECRET_KEY | random at each start; required with `DATABASE_URL` | signs sessions and links; at least 50
+#:   random characters
 SECRET_KEY = required("SECRET_KEY", secrets.token_urlsafe(48))
+#: ALLOWED_HOSTS | `localhost,127.0.0.1,[::1]`; required with `DATABASE_URL` | host names that the service
+#:   answers to, separated by commas; not `*`
 ALLOWED_HOSTS = [host.strip() for host in required("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]").split(",")]
 if not EMBEDDED:
     SECRET_KEY, ALLOWED_HOSTS = deployed.strong_key(SECRET_KEY), deployed.named_hosts(ALLOWED_HOSTS)
 
+#: SIGNING_KEY | unset: boards are not signed; the embedded server makes its own | base64 of 32 random bytes:
+#:   the seed of the Ed25519 key that signs boards
 SIGNING_KEY = seed(env.str("SIGNING_KEY", default=""))  # of boards; the embedded server keeps one of its own
+#: SITE_URL | unset | address of the service, such as `https://board.example`; links in mail and webhooks need
+#:   it
 SITE_URL = env.str("SITE_URL", default="").rstrip("/")
 
 DATABASES = {"default": postgres.database() if EMBEDDED else deployed.database(env.db("DATABASE_URL"))}
@@ -170,7 +180,9 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
+#: OPEN_REGISTRATION | off | anybody may open an account; otherwise by invitation
 OPEN_REGISTRATION = flag("OPEN_REGISTRATION", False)
+#: REQUIRE_2FA | off | the admin requires a second factor (TOTP)
 REQUIRE_2FA = flag("REQUIRE_2FA", False)
 ACCOUNT_ADAPTER = "leaderboard.accounts.services.Adapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
@@ -188,20 +200,28 @@ LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/account"
 
 # Who is in front is set, never guessed: a header that nobody in front sets is the visitor's own.
+#: PROXIES | 0 | number of proxies in front that append to `X-Forwarded-For`; with 0 visitors are not told
+#:   apart
 PROXIES = whole("PROXIES", 0, highest=10)  # that append to X-Forwarded-For
 # One of them reads requests whole; without it gunicorn listens to this machine alone (leaderboard.serving).
+#: BEHIND_PROXY | on with `PROXIES` | a proxy in front buffers requests; without it gunicorn listens on
+#:   loopback addresses and Unix sockets only
 BEHIND_PROXY = flag("BEHIND_PROXY", PROXIES > 0)
+#: TLS_HEADER | unset | header by which the proxy reports TLS, such as `X-Forwarded-Proto`; plain requests are
+#:   then redirected to `https://`
 TLS_HEADER = env.str("TLS_HEADER", default="")  # by which the proxy says that it was asked over TLS
 if TLS_HEADER:
     SECURE_PROXY_SSL_HEADER = (f"HTTP_{TLS_HEADER.upper().replace('-', '_')}", "https")
 SECURE_SSL_REDIRECT = bool(TLS_HEADER)
 SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)$"]  # asked from inside, past the proxy
+#: HSTS_SECONDS | a year with `TLS_HEADER`, else 0 | how long browsers use TLS only, subdomains included
 SECURE_HSTS_SECONDS = whole("HSTS_SECONDS", 365 * 24 * 3_600 if TLS_HEADER else 0)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = bool(SECURE_HSTS_SECONDS)
 # To be built into browsers is for the owner of the whole domain to ask for, and hard to take back.
 SILENCED_SYSTEM_CHECKS = ["security.W021"]
 
 # A cookie that opens the admin travels over TLS alone, but on the embedded server, which has none.
+#: SECURE_COOKIES | on; off on the embedded server | session cookies travel over TLS only
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = flag("SECURE_COOKIES", not EMBEDDED)
 SESSION_COOKIE_AGE = 14 * 24 * 3_600
 CSRF_COOKIE_HTTPONLY = False  # htmx in the admin reads it
@@ -213,6 +233,8 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 
 STATIC_URL = "static/"
+#: STATIC_ROOT | unset: the service serves static files itself | where `collectstatic` writes static files for
+#:   another server
 STATIC_ROOT = env.str("STATIC_ROOT", default=None)  # unset: served from where they lie
 STATICFILES_DIRS = [folder("static")]
 WHITENOISE_USE_FINDERS = True
@@ -259,12 +281,17 @@ UNFOLD = {
     "SHOW_VIEW_ON_SITE": False,
     "SIDEBAR": {"show_search": False, "show_all_applications": False},
 }
+#: WEBHOOKS_MAY_BE_PRIVATE | off | webhooks may have private and loopback addresses
 WEBHOOKS_MAY_BE_PRIVATE = flag("WEBHOOKS_MAY_BE_PRIVATE", False)
+#: WEBHOOKS_MAY_BE_PLAIN | off | webhooks may have `http://` addresses
 WEBHOOKS_MAY_BE_PLAIN = flag("WEBHOOKS_MAY_BE_PLAIN", False)
 # Without a server for mail a deployed service fails to send, and the log of deliveries says so.
+#: EMAIL_URL | `smtp://localhost:25`; the console on the embedded server | mail server, such as
+#:   `smtp+tls://user:password@host:587`
 _mail = env.str("EMAIL_URL", default="") or ("consolemail://" if EMBEDDED else "smtp://localhost:25")
 vars().update(env.email_url_config(_mail))  # no setting is called EMAIL_URL: it would show the password
 EMAIL_TIMEOUT = 5  # seconds
+#: EMAIL_FROM | `bandstand@localhost` | sender of mail
 DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", default="bandstand@localhost")
 
 X_FRAME_OPTIONS = "DENY"
@@ -297,21 +324,34 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
 }
 
+#: NIGHT_HOUR | 3 | hour in UTC from which nightly jobs are due
 NIGHT_HOUR = whole("NIGHT_HOUR", 3, highest=23)
+#: STUCK_AFTER | 1800 | seconds without a sign of life after which a run is given up
 STUCK_AFTER = whole("STUCK_AFTER", 1_800, lowest=1)
+#: PAGES_KEPT | 1000; 0 with `DEBUG` | rendered pages kept in the database
 PAGES_KEPT = whole("PAGES_KEPT", 0 if DEBUG else 1_000)
+#: LONGEST_JOB | 43200 | seconds after which a long run is given up
 LONGEST_JOB = whole("LONGEST_JOB", 12 * 3_600, lowest=1)
+#: DASK_SCHEDULER_ADDRESS | unset: processes of this machine | Dask scheduler that validation is spread over,
+#:   such as `tcp://scheduler:8786`
 DASK_SCHEDULER_ADDRESS = address("DASK_SCHEDULER_ADDRESS")
 
+#: METRICS_TOKEN | unset | bearer token that reads `/metrics`; at least 20 characters
 METRICS_TOKEN = deployed.secret_token("METRICS_TOKEN", env.str("METRICS_TOKEN", default=""))
+#: METRICS_NETWORKS | unset; loopback on the embedded server | networks that read `/metrics` without a token,
+#:   such as `10.0.0.0/8`
 _near = "127.0.0.0/8,::1" if EMBEDDED else ""
 METRICS_NETWORKS = deployed.networks(
     "METRICS_NETWORKS", env.str("METRICS_NETWORKS", default=_near).split(",")
 )
 # Seconds of processor that each process spends in a minute on one visitor who has no token; 0: no bound.
+#: VISITOR_SECONDS | 20; 0 on the embedded server | seconds of processor that one address may use per minute
+#:   in each process before it gets 429; 0: no limit
 VISITOR_SECONDS = whole("VISITOR_SECONDS", 0 if EMBEDDED else 20)
 
+#: LOG_FORMAT | `json` with `DATABASE_URL`, else `text` | one JSON object per line, or plain lines
 LOG_FORMAT = one_of("LOG_FORMAT", (logs.JSON, logs.TEXT)) or logs.form_of_lines(is_deployed=not EMBEDDED)
+#: LOG_LEVEL | `WARNING`; `INFO` for the scheduler and, in JSON, for requests | level of the log on stderr
 LOG_LEVEL = one_of("LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
 logs.configure()
 LOGGING = logs.settings_of(
@@ -330,5 +370,6 @@ LOGGING = logs.settings_of(
     },
     level=LOG_LEVEL or "WARNING",
 )
+#: SENTRY_DSN | unset | where errors are reported; needs the extra `sentry`
 if SENTRY_DSN := env.str("SENTRY_DSN", default=""):
     logs.start_sentry(SENTRY_DSN)

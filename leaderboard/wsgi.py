@@ -20,6 +20,7 @@ class Readable(WSGIRequest):
 
 
 use_no_pandas()
+#: DJANGO_SETTINGS_MODULE | `leaderboard.settings` | module of these settings
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
 application = get_wsgi_application()
 application.request_class = Readable

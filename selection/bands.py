@@ -1,4 +1,4 @@
-"""The mid-range band: which tasks have a pass rate that tells agents apart.
+"""The mid-range band: the ranking tasks, by their pass rates.
 
 The theory is in ``selection/README.md``, “The mid-range band”.
 
@@ -162,7 +162,7 @@ def mid_range(
 def tasks_in_band(
     pass_rates: FloatArray, n_complete: int, *, lo: float = LO, hi: float = HI, widening: bool = True
 ) -> IndexArray:
-    """Tasks that `mid_range` selects, told from the pass rates alone, (n_tasks,) to (k,); NaN: unknown."""
+    """Tasks that `mid_range` selects, from the pass rates alone, (n_tasks,) to (k,); NaN: unknown."""
     used = band_used(pass_rates, n_complete, lo=lo, hi=hi, widening=widening)
     return np.flatnonzero(in_band(pass_rates, *used)) if used else np.empty(0, dtype=np.intp)
 

@@ -4,7 +4,7 @@ from analytics.errors import CoreError
 
 
 class SelectionError(CoreError):
-    """Which tasks to keep, or what they tell, cannot be said from these data."""
+    """The data do not decide which tasks to keep, or what they show."""
 
 
 def check_ranges(of: object, code: str, **ranges: tuple[bool, str]) -> None:

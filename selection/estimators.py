@@ -43,7 +43,7 @@ from selection.strategies import SEEDED, STRATEGIES, Training
 
 
 class EstimatorRefused(SelectionError):
-    """An estimator or a splitter cannot do what it is asked: name_unknown, no_subset, no_groups, no_folds."""
+    """An estimator or a splitter cannot do this: name_unknown, no_subset, no_groups, no_folds."""
 
 
 class _OfOutcomes(BaseEstimator):

@@ -1,4 +1,4 @@
-"""A record in time order beside the version of the subset that is watched: what drift monitors read.
+"""A record in time order, with the version of the subset that is watched: what drift monitors read.
 
 The *founders* are the complete agents that S was chosen from; *later* agents came after it was fixed: by a
 later delivery or, in one delivery (a file), with a date after that of the version. Agents without a voice
@@ -38,7 +38,7 @@ from selection.standings.placing import is_chosen_for, marked
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """A record in time order beside the version that is watched."""
+    """A record in time order, with the version that is watched."""
 
     names: tuple[str, ...]
     days: tuple[date | None, ...]
@@ -171,7 +171,7 @@ class History:
 
 
 def history_of(record: Record, rules: Rules, prior: PriorDecisions) -> History:
-    """Put a record in time order beside the last version and the promises that are given."""
+    """Put a record in time order, with the last version and the given promises."""
     record, version = marked(record, prior.staged), prior.subsets[-1]
     table, tasks, since = record.table, columns_of(record, version), is_later(record, version)
     watched = np.flatnonzero(record.voice & ~is_chosen_for(record)).tolist()  # all asked for the same

@@ -138,7 +138,7 @@ def components(residuals: FloatArray, scaffolds: Sequence[str]) -> ScaffoldCompo
 
 @dataclass(frozen=True, eq=False)
 class Calibrator:
-    """A fitted estimator and the residuals that tell how far off it is. Made by `calibrate`.
+    """A fitted estimator and its residuals. Made by `calibrate`.
 
     residuals: (n_agents,); R_i; NaN for an agent no fold could predict.
     in_time, post_selection: absolute residuals of the temporal protocol, and of the agents sampled after

@@ -1,4 +1,4 @@
-"""Whether what an agent is reported to have done is plausible beside what verified agents did.
+"""Whether reported outcomes of an agent are plausible, given those of verified agents.
 
 The theory is in ``selection/README.md``, “Plausible outcomes”. Source: Wilson, *JASA* 22 (1927) 209-212.
 Poisson-binomial by convolution: Chen & Liu, *Statistica Sinica* 7 (1997) 875-892.

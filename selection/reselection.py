@@ -55,7 +55,7 @@ def carry(
     hi: float = HI,
     widening: bool = True,
 ) -> IndexArray:
-    """Choose the subset that follows `previous`, told from the pass rates alone, (k,), ascending.
+    """Choose the subset that follows `previous`, from the pass rates alone, (k,), ascending.
 
     previous: (k_previous,); task indices of the subset so far; empty where there is none.
     pass_rates: (n_tasks,); 0 to 1; NaN where unknown.

@@ -1,4 +1,4 @@
-"""Ridge calibration: the full score an agent would reach, told from its outcomes on the subset.
+"""Ridge calibration: an agent's expected full score, from its outcomes on the subset.
 
 The theory is in ``selection/README.md``, “Ridge calibration”.
 

@@ -1,4 +1,4 @@
-"""What single tasks tell: pass rates, discrimination, what neighbours lead one to expect, what counts.
+"""Figures of single tasks: pass rates, discrimination, outcomes expected from neighbours, what counts.
 
 The theory is in ``selection/README.md``, “Single tasks”. Source: Henrysson, *Psychometrika* 28 (1963) 211-218
 (corrected item-total correlation). The expectation by neighbours is this project's own.

@@ -2,7 +2,7 @@
 
 The record stands in time order beside the version in use (`selection.history`). Rank fidelity rests on the
 agents drawn at random for a full run, once complete, and on those that came complete. Where agents were
-stopped (staged assignment), what was published of those that then ran everything is held against their full
+stopped (staged assignment), what was published of those that then ran everything is compared with their full
 scores too; and what agents did beyond their first batches, against these.
 
 `findings` asks every monitor of `analytics.drift` about all agents there are; `replay` about the prefixes of
@@ -228,7 +228,7 @@ def _cost(history: History, n: int) -> Monitor:
 
 
 def _walked(record: Record, prior: PriorDecisions, monitor: Monitor) -> Monitor:
-    """Ask about agents that were asked batch by batch, and came to an end, where no others tell."""
+    """Ask about agents under staged assignment that are finished, where no others show it."""
     if monitor.state != "insufficient":
         return monitor
     table, known = record.table, list[tuple[float, int]]()

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 from django.core.management import get_commands, load_command_class
 from django.core.management.base import BaseCommand
 from django.urls import URLPattern, get_resolver
@@ -23,20 +24,16 @@ from django.urls import URLPattern, get_resolver
 from analytics.cli import main as analytics
 from analytics.research.__main__ import main as research
 from analytics.research.tuning.__main__ import main as tuning
-from leaderboard.catalog.models import Policy
-from leaderboard.catalog.rules import RULES, shown
 from leaderboard.operations.jobs import JOBS
 from leaderboard.operations.models import EventKind
 from selection.cli import main as selection
 from tests.cluster import ROOT, copied_home
 from tests.leaderboard.service import STAY, inherited, migrated_home
+from tools import reference
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-OPERATOR = (ROOT / "docs" / "operator.md").read_text()
-INTERFACE = (ROOT / "docs" / "api.md").read_text()
-POLICY = (ROOT / "docs" / "policy.md").read_text()
-COMMAND_LINES = (ROOT / "docs" / "command-lines.md").read_text()
-RUN, SHOWN = {"sh", "python"}, {"csv", "json", "ndjson", "text"}
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("reference/*.md"))]
+RUN, SHOWN = {"sh", "python"}, {"csv", "json", "ndjson", "text", "yaml"}
 APART = ("make ", "pip install ", "gunicorn ")
 PRINTED_ADDRESS = "localhost:8000"
 PATIENCE = 900
@@ -45,7 +42,7 @@ TELLS = {
     "docs/formats.md": ["Read as swe-bench: model.run-1.json.", "0 new, 3 already there"],
     "docs/client.md": ["is accepted: 55 outcomes", "demonstration.parquet: 19,705 outcomes"],
     "docs/library.md": ['outcom: no column is called so; is it "outcome"?'],
-    "docs/operator.md": ["missing: gap → zero", "2 tasks listed, 2 new", "bst_"],
+    "docs/operator.md": ["→ zero", "2 new, 0 changed", "bst_"],
     "docs/tuning.md": ["search: 4 of 4", "Full evaluations, in new runs"],
     "docs/submitter.md": ['"status":"accepted"', '"n_outside":0,"assignment":{', '"mode":"staged"'],
 }
@@ -199,10 +196,18 @@ def test_every_block_says_what_it_is(page):
     assert {language for language, _ in blocks(page.read_text())} <= RUN | SHOWN
 
 
+def anchors(page):
+    """The headings of a page, as GitHub makes anchors of them."""
+    heads = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_inside_lead_somewhere(page):
-    for target in re.findall(r"\]\((?!https?:)([^)#]*)(?:#[^)]*)?\)", page.read_text()):
-        assert (page.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text()):
+        to = page.parent / target if target else page
+        assert to.exists(), target
+        assert not anchor or anchor in anchors(to), f"{target}#{anchor}"
 
 
 def stands(name):
@@ -238,24 +243,65 @@ def test_every_file_that_a_page_names_is_there():
     assert [pair for pair in named if not any(file.endswith(f"/{pair[1]}") for file in files)] == []
 
 
+REPLAYED = {
+    "SWE-bench Verified": "swebench_verified",
+    "GAIA": "hal_gaia",
+    "CoreBench Hard": "hal_corebench_hard",
+}
+
+
+def test_the_readme_claims_what_was_replayed():
+    kept = (DOCS / "evidence" / "replay.txt").read_text()
+    readme = (ROOT / "README.md").read_text()
+    claimed = re.findall(
+        r"^\| (.+) \| (\d+) × (\d+) \| (.+) \| (.+) \| (.+) \| (.+) \|$", readme, re.MULTILINE
+    )
+    assert [name for name, *_ in claimed] == list(REPLAYED)
+    for name, agents, tasks, saved, pairs, random, five in claimed:
+        figures = kept.partition(f"\n{REPLAYED[name]}.csv.gz\n")[2].partition("\n\n")[0]
+        assert f"agents           {agents} with full runs on {tasks} tasks" in figures
+        assert f"runs saved       {saved} " in figures
+        assert f"pairs in order   {pairs} " in figures
+        assert f"random tasks at the same cost {random};" in figures
+        assert re.search(rf"^best five found  {five}\b", figures, re.MULTILINE)
+    assert "95% intervals    90.2%" in kept.partition("\nhal_corebench_hard.csv.gz\n")[2]
+    assert "hold the full score in 90% of cases" in readme
+
+
 # ------------------------------------------------------------------------------------------ what is public
 
 
+@pytest.mark.parametrize("name", sorted(reference.PAGES))
+def test_the_reference_is_as_it_would_be_written(name):
+    assert (DOCS / "reference" / name).read_text(encoding="utf-8") == reference.PAGES[name]()
+
+
+def test_the_reference_has_no_other_page():
+    assert {path.name for path in (DOCS / "reference").iterdir()} == set(reference.PAGES)
+
+
 def commands():
-    return sorted(name for name, app in get_commands().items() if app == "leaderboard.terminal")
+    named = {name for name, app in get_commands().items() if app == "leaderboard.terminal"}
+    return sorted(named - set(reference.FORMER))
 
 
 def options(parser):
     return {option for action in parser._actions for option in action.option_strings}
 
 
+def listed(text, name):
+    """What a page of the reference says of a command, and of the options that commands have in common."""
+    common, rows = text.partition("\n## Options in common")[2], f"^- `{name}[ `].*(?:\n  - .*)*"
+    (row,) = re.findall(rows, text, re.MULTILINE)
+    return row + common
+
+
 @pytest.mark.parametrize("name", commands())
-def test_every_command_is_told_with_its_options(name):
-    rows = "\n".join(re.findall(rf"^\| `{name}\b[^\n]*", OPERATOR, re.MULTILINE))
-    assert rows
+def test_every_command_is_listed_with_its_options(name):
+    told = listed((DOCS / "reference" / "commands.md").read_text(), name)
     own = options(load_command_class("leaderboard.terminal", name).create_parser("manage.py", name))
     common = options(BaseCommand().create_parser("manage.py", name))
-    assert not [option for option in own - common if option not in rows]
+    assert not [option for option in own - common if option not in told]
 
 
 COMMANDS = [
@@ -267,7 +313,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(("package", "main"), COMMANDS)
-def test_every_command_line_is_told_with_its_flags(package, main, capsys):
+def test_every_command_line_is_listed_with_its_flags(package, main, capsys):
     def help_of(*arguments):
         with pytest.raises(SystemExit):
             main([*arguments, "--help"])
@@ -275,37 +321,45 @@ def test_every_command_line_is_told_with_its_flags(package, main, capsys):
 
     names = re.findall(r"^    ([a-z]+)\b", help_of(), re.MULTILINE)
     assert len(names) >= 5
-    told = (ROOT / "docs" / "tuning.md").read_text() if package.endswith("tuning") else COMMAND_LINES
-    table = next(part for part in told.split("\n## ") if f"| `python -m {package} …`" in part)
+    text = (DOCS / "reference" / "analyses.md").read_text()
+    of_package = next(part for part in text.split("\n## ") if part.startswith(f"`python -m {package}`"))
+    tables = (DOCS / "reference" / "commands.md").read_text().partition("\n## Options in common")[2]
+    of_all = text.partition("\n## ")[0] + text.partition("\n## Options in common")[2] + tables
     for name in names:
-        assert re.search(rf"^\| `{name} ", table, re.MULTILINE), name
+        (row,) = re.findall(rf"^- `{name}\b.*(?:\n  - .*)*", of_package, re.MULTILINE)
         flags = set(re.findall(r"--[a-z-]+", help_of(name))) - {"--help"}
-        assert not [flag for flag in flags if flag not in table], name
+        assert not [flag for flag in flags if flag not in row + of_all], name
 
 
-def test_every_setting_is_told():
-    readers = r"\benv\.\w+|\b(?:required|whole|flag|one_of)|environ\.(?:get|setdefault)"
+def test_every_setting_is_described_where_it_is_read():
+    readers = r"\benv\.\w+|\b(?:required|whole|flag|one_of|address)|environ\.(?:get|setdefault)"
     reading = rf'(?:{readers})\(\s*"([A-Z_]+)"'
     sources = [*(ROOT / "leaderboard").glob("*.py"), ROOT / "manage.py"]
     read = {name for path in sources for name in re.findall(reading, path.read_text())}
     assert {"ALLOWED_HOSTS", "BANDSTAND_HOME", "DATABASE_URL", "LOG_LEVEL", "SECRET_KEY"} <= read
-    assert not [name for name in read if f"\n| `{name}` |" not in OPERATOR]
+    declared = reference.declared_settings()
+    assert not read - declared.keys()
+    assert set(reference.BASIC_SETTINGS) <= declared.keys()
 
 
 def test_every_job_is_told():
-    assert not [kind for kind in JOBS if f"\n| {kind} |" not in OPERATOR]
+    page = (DOCS / "monitoring.md").read_text()
+    assert not [kind for kind in JOBS if f"\n| {kind} |" not in page]
 
 
 def test_every_event_is_told():
-    assert not [kind for kind in EventKind.values if f"\n| `{kind}` |" not in OPERATOR]
+    page = (DOCS / "webhooks.md").read_text()
+    assert not [kind for kind in EventKind.values if f"\n| `{kind}` |" not in page]
 
 
-def test_every_field_of_the_policy_is_told_with_its_default():
-    told = {}
-    for names, defaults in re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", POLICY, re.MULTILINE):
-        told |= dict(zip(re.findall(r"`(\w+)`", names), re.findall(r"[\w.]+", defaults), strict=True))
-    policy = Policy()
-    assert told == {name: shown(name, getattr(policy, name)) or "empty" for name in RULES}
+def test_the_workflow_of_pages_uploads_what_it_makes():
+    (workflow,) = [block for language, block in blocks((DOCS / "site.md").read_text()) if language == "yaml"]
+    (job,) = yaml.safe_load(workflow)["jobs"].values()
+    uses = {step.get("uses", "").partition("@")[0]: step.get("with") for step in job["steps"]}
+    (made,) = [step["run"] for step in job["steps"] if "run" in step]
+    assert re.match(r'make -C bandstand site FILE="\$GITHUB_WORKSPACE/\w+\.csv" ', made)
+    assert uses["actions/upload-pages-artifact"] == {"path": "bandstand/site"}
+    assert {"actions/checkout", "actions/setup-python", "actions/deploy-pages"} <= uses.keys()
 
 
 def addresses(patterns, before="/"):
@@ -322,5 +376,6 @@ def test_every_address_is_told():
     assert len(found) >= 6
     # Tables of the admin, and steps of signing in, stand behind their first address.
     behind = {one for one in found if one.startswith(("/admin/", "/accounts/"))}
-    told = re.findall(r"^\| `(?:[A-Z]+ )?(/[^`]*)`", OPERATOR + INTERFACE, re.MULTILINE)
+    first_cells = re.findall(r"^\| (`[^|]*) \|", (DOCS / "api.md").read_text(), re.MULTILINE)
+    told = re.findall(r"`(?:[A-Z]+ )?(/[^`]*)`", "\n".join(first_cells))
     assert (found - behind) | {"/admin/", "/accounts/login/"} == set(told)

@@ -1,4 +1,4 @@
-"""Draws of agents' errors: the point that the largest difference stays under, and who may be first.
+"""Draws of agents' errors: the critical value of the largest difference, and who could be the best.
 
 Source: Hothorn, Bretz & Westfall, *Biometrical Journal* 50 (2008) 346-363 (maximum of t statistics). Hsu,
 *Annals of Statistics* 9 (1981) 1026-1034; *Multiple Comparisons*, 1996, ch. 4 (multiple comparisons with the

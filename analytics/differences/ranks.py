@@ -1,4 +1,4 @@
-"""Simultaneous rank intervals: for every agent the places it may hold, of a sample of tasks or of given ones.
+"""Simultaneous 95% rank ranges of all agents, on a sample of tasks or on given ones.
 
 Source: Mogstad, Romano, Shaikh & Wilhelm, *Review of Economic Studies* 91 (2024) 476-518 (rank intervals from
 simultaneous pair intervals). Agresti & Min, *Statistics in Medicine* 24 (2005) 729-740 (pseudo-observations).
@@ -109,7 +109,7 @@ class RankIntervals:
 
     @cached_property
     def tied(self) -> Mask:
-        """Pairs of which neither beats the other, (n_agents, n_agents); False on the diagonal."""
+        """Pairs in which neither beats the other, (n_agents, n_agents); False on the diagonal."""
         tied = ~(self.beats | self.beats.T)
         np.fill_diagonal(tied, False)
         return read_only(tied)
@@ -148,7 +148,7 @@ def resample(
 def rank_intervals(
     resamples: Resamples, unclaimed: Mask | None = None, *, pair_variances: PairVariances = pair_variances
 ) -> RankIntervals:
-    """Simultaneous rank intervals of resampled agents, nominal 95%, and who may be first.
+    """Simultaneous 95% rank ranges of resampled agents, and who could be the best.
 
     unclaimed: (n_agents, n_agents); pairs that are tied whatever their outcomes; symmetric.
     """
@@ -214,7 +214,7 @@ FEW_TASKS_NOTE = (
 
 @dataclass(frozen=True, eq=False)
 class RankSets(RankIntervals):
-    """Rank intervals of agents on given tasks that hold for all at once, nominal 95%, and who may be first.
+    """Simultaneous 95% rank ranges of agents on given tasks, and who could be the best.
 
     variances, df: (n_agents,); V_a with s²_cal, score², and ν_a, that of s²_cal for a calibrated agent; for
         an agent judged by tasks the upper bound that counts against calibrated ones.

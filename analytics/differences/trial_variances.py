@@ -104,7 +104,7 @@ def n_repeat_often(
     *,
     one_trial: Mask | None = None,
 ) -> int:
-    """Count the agents that tell ω̂: with R ≥ 3 on at least 15 tasks."""
+    """Count the agents that ω̂ comes from: with R ≥ 3 on at least 15 tasks."""
     _, variances = checked_cells(means, trial_variances, n_trials, one_trial)
     return 0 if n_trials is None else int(np.count_nonzero(_repeat_often(~np.isnan(variances), n_trials)))
 

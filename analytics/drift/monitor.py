@@ -175,7 +175,7 @@ N_MORE = 8  # of those tied at the top and the first of new scaffolds
 
 
 class Rerun(NamedTuple):
-    """One agent, by position, asked for a full run.
+    """One agent, by position, whose full run is requested.
 
     sampled: drawn uniformly at random; only these feed rank fidelity.
     inclusion: π, the probability of being drawn; 1 for the others.

@@ -1,4 +1,4 @@
-"""Rank correlation: how well the order of agents on a subset of tasks tells their order on all tasks.
+"""Rank correlation: how well the order of agents on a subset agrees with their order on all tasks.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4 (ρ of subset mean and full score). Kendall, *Rank
 Correlation Methods*, 1970, ch. 3 (midranks, τ_b). Efron & Tibshirani, *An Introduction to the Bootstrap*,

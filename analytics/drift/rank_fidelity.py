@@ -1,4 +1,4 @@
-"""Whether the subset still ranks like the rest, on full runs that were not asked for because of their rank.
+"""Whether the subset still ranks like the rest, on full runs that were not requested because of their rank.
 
 `published_order` asks whether agents that were drawn to run everything stand as their estimates said.
 

@@ -51,7 +51,7 @@ class Audit(NamedTuple):
 
 
 def n_audit_tasks(k: int, share: float) -> int:
-    """Return how many tasks outside S a newcomer is asked for: share·k, and two at least if share > 0.
+    """Return how many tasks outside S a newcomer gets: share·k, and two at least if share > 0.
 
     Agents that know a subset of six tasks were noticed on .75 of boards by one task each, on .85 by two.
 
@@ -117,7 +117,7 @@ def first_batch_tuning(z: FloatArray, agents: Sequence[str], dates: Sequence[dat
 
 
 def _draws(before: FloatArray, latest: FloatArray, rng: np.random.Generator) -> Callable[[int], FloatArray]:
-    """−D*, (1, n_draws): newcomers, and the mean that they are held against, from the reference agents."""
+    """−D*, (1, n_draws): newcomers, and the mean that they are compared with, from the reference agents."""
     n_known = np.count_nonzero(~np.isnan(before), axis=1)
     packed = np.take_along_axis(before, np.argsort(np.isnan(before), axis=1, kind="stable"), axis=1)
     means, n_before = np.nanmean(before, axis=1), len(before)

@@ -125,7 +125,7 @@ class Criterion:
     factors: (n_rows,) each; level codes 0, 1, …
     terms: factor indices of each random intercept term.
     design: (n_rows, p), of full rank; the intercept's column included.
-    Raises CoreError: where the rows, the terms or the outcome cannot tell the components apart.
+    Raises CoreError: where the rows, the terms or the outcome do not identify the components.
     """
 
     def __init__(

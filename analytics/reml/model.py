@@ -1,4 +1,4 @@
-"""Columns as factors, the terms that a model is made of, and designs that cannot tell its parts.
+"""Columns as factors, the terms of a model, and designs that do not identify them.
 
 Refused, with the term and the reason: a factor of one level, a random term inside the fixed ones, a random
 term with a level for each row, two terms that group the rows alike, fixed columns that depend on each other.
@@ -21,7 +21,7 @@ INTERCEPT = "(Intercept)"
 
 
 class FitRefused(CoreError):
-    """The columns, the outcome or the design cannot tell the components.
+    """The columns, the outcome or the design do not identify the components.
 
     Codes: ``label_missing``, ``margin_missing``, ``no_random_term``, ``one_level``, ``pooled``,
     ``confounded``, ``rank_deficient``, ``lengths_differ``, ``more_parameters_than_rows``,

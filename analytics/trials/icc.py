@@ -1,7 +1,7 @@
 """Intraclass correlation and accuracy of one agent's trials, with intervals, and how many trials it takes.
 
-ICC(1,1), one-way random effects: 1, a task is always solved or never; 0, which task it is tells nothing. It
-depends on the tasks as well as on the agent, so σ_w² and the number of trials stand beside it. Negative
+ICC(1,1), one-way random effects: 1, a task is always solved or never; 0, the task makes no difference. It
+depends on the tasks as well as on the agent, so σ_w² and the number of trials come with it. Negative
 estimates are reported as 0, the untruncated one is kept.
 
 Source: *Intraclass correlation for agentic evaluation* (GAIA, FRAMES), ICC(1,1), Tables 2, 3, and
@@ -96,7 +96,7 @@ def task_trials(task: npt.ArrayLike, outcome: npt.ArrayLike) -> TaskTrials:
 def intraclass_correlation(trials: TaskTrials) -> IntraclassCorrelation:
     """ICC(1,1) with its jackknife interval.
 
-    Raises IccRefused: under 10 tasks, where σ_b² and σ_w² cannot be told apart, or when a pass/fail agent's
+    Raises IccRefused: under 10 tasks, where σ_b² and σ_w² cannot be separated, or when a pass/fail agent's
         components exceed ¼·a/(a − 1), which very uneven n_i can bring about.
     """
     check_trials(trials)
@@ -192,7 +192,7 @@ def checked_rows(task: npt.ArrayLike, outcome: npt.ArrayLike) -> tuple[CodeArray
 
 
 def check_trials(trials: TaskTrials) -> None:
-    """Refuse trials whose variances between and within tasks cannot be told apart."""
+    """Refuse trials whose variances between and within tasks cannot be separated."""
     if trials.n_tasks < MIN_TASKS:
         raise IccRefused(
             f"not measured: {counted(trials.n_tasks, 'task')} with a valid trial; {MIN_TASKS} are needed",

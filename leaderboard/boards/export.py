@@ -10,7 +10,7 @@ from typing import Any
 from leaderboard.boards.models import Board
 from leaderboard.boards.queries import standings_of, tells_costs, without_costs
 from leaderboard.studies.answers import AtTarget, Line, Standings, descriptions, table
-from leaderboard.submissions.export.columns import KNOWN, NUMBER, TEXT, TRUTH, WHOLE, ExportColumn
+from leaderboard.submissions.export.columns import NUMBER, TEXT, TRUTH, WHOLE, ExportColumn
 
 Row = Mapping[str, Any]
 KINDS = {str: TEXT, int: WHOLE, float: NUMBER, bool: TRUTH}
@@ -83,39 +83,3 @@ def columns() -> tuple[ExportColumn, ...]:
         for name, (kind, text) in at.items()
     }
     return tuple(ExportColumn(name, KINDS[kind], text) for name, (kind, text) in every.items())
-
-
-PAGE = """\
-# Data dictionary
-
-What the columns of the downloads hold. They are described where they are made; this page is written from
-there, and `/api/v1/benchmarks/{{slug}}/data-dictionary` tells the same of one benchmark, with the columns
-that it has.
-
-## Outcomes
-
-One row for each trial of an agent on a task, with the columns of the [flat file](flat-file.md). A column
-stands in an export where some outcome may say something in it. Behind these stand, as text, the columns that
-came with deliveries and that are not named here; where there would be more than 64 columns, all of them stand
-in one, `metadata`, as a JSON object.
-
-{outcomes}
-
-## Boards
-
-One row for each agent, in rank order. Behind the columns of the agent come those of every target: all tasks
-(`full`), the tasks of the subset (`subset`), and tasks like these (`domain`).
-
-{boards}
-"""
-
-
-def page() -> str:
-    """The data dictionary: docs/data-dictionary.md is what this prints."""
-
-    def rows(columns: Iterable[Any]) -> str:
-        plain = [column.as_plain() for column in columns]
-        lines = [f"| `{one['name']}` | {one['type']} | {one['description']} |" for one in plain]
-        return "\n".join(["| column | type | what it holds |", "|---|---|---|", *lines])
-
-    return PAGE.format(outcomes=rows(KNOWN), boards=rows(columns()))

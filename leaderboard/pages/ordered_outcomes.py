@@ -1,5 +1,8 @@
 """Outcomes of now in the order of the latest board: what the pages on tasks and on agents are made from."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -108,7 +111,29 @@ class OrderedOutcomes:
         )
 
 
+_read: ContextVar[dict[tuple[int, int], OrderedOutcomes] | None] = ContextVar("_read", default=None)
+
+
+@contextmanager
+def read_once() -> Iterator[None]:
+    """Read the outcomes of a benchmark once for many pages, which must all be of one moment."""
+    token = _read.set({})
+    try:
+        yield
+    finally:
+        _read.reset(token)
+
+
 def ordered_outcomes(benchmark: Benchmark) -> OrderedOutcomes:
+    known, key = _read.get(), (benchmark.pk, benchmark.data_version)
+    if known is None:
+        return _ordered(benchmark)
+    if key not in known:
+        known[key] = _ordered(benchmark)
+    return known[key]
+
+
+def _ordered(benchmark: Benchmark) -> OrderedOutcomes:
     outcomes = read_outcomes(benchmark)
     board = boards_of(benchmark).order_by("-number").first()
     entries = entries_of(board) if board else []

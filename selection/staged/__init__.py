@@ -1,1 +1,1 @@
-"""Staged assignment: newcomers begin with the tasks that tell most, contenders run on, the others stop."""
+"""Staged assignment: newcomers begin with the most informative tasks, contenders run on, the others stop."""

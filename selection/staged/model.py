@@ -182,7 +182,7 @@ def estimates(
 
     outcomes: (q, m).
     means: (q,).
-    of: (m,); the tasks whose mean is the score; all that was run tells the ability.
+    of: (m,); the tasks whose mean is the score; the ability comes from all that was run.
     Returns: scores and their standard errors, (q,); P of each task, (q, m).
     """
     ran = ~np.isnan(outcomes)

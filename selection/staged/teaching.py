@@ -90,7 +90,7 @@ class Teaching:
 
     @cached_property
     def fit(self) -> Fit:
-        """What a newcomer is asked and judged by."""
+        """The fit and the errors by which a newcomer is judged."""
         bars, staging = self.bars, self.staging
         return Fit(
             model=self.model,

@@ -76,7 +76,7 @@ class Scale:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a newcomer is asked and judged by.
+    """The fit and the rules by which a newcomer is judged.
 
     model: to the teaching agents; of these the last ten are enough.
     first_batch, ranking_tasks: tasks that every newcomer runs first, but for the audit tasks; and S.
@@ -191,7 +191,7 @@ def step(
     seed: int,
     agent: str,
 ) -> Step:
-    """Say what an agent runs next, and what its outcomes tell so far.
+    """Say what an agent runs next, and what its outcomes show so far.
 
     assigned_tasks: tasks that it was asked for, in that order; empty at first.
     outcomes: (m,); 0 to 1; NaN where there is none. Of tasks that were not asked for they are not looked at.
@@ -257,7 +257,7 @@ def audit_tasks(fit: Fit, seed: int, agent: str) -> IndexArray:
 
 
 def next_batch(passing: FloatArray, is_assigned: Mask, seed: int, agent: str) -> IndexArray:
-    """Return the tasks to run next, ascending: those that tell most, and some that are drawn."""
+    """Return the tasks to run next, ascending: the most informative ones, and some that are drawn."""
     m, left = is_assigned.size, np.flatnonzero(~is_assigned)
     size = min(max(3, round(NEXT * m)), left.size)
     n_drawn = round(DRAWN * size) if size < left.size else 0
@@ -269,7 +269,7 @@ def next_batch(passing: FloatArray, is_assigned: Mask, seed: int, agent: str) ->
 
 
 def decide(fit: Fit, result: ModelEstimate, n_left: int) -> tuple[bool, str]:
-    """Say whether an agent with this estimate goes on, of which so many tasks are left, and why."""
+    """Say whether an agent with this estimate and so many tasks left goes on, and why."""
     staging, se = fit.staging, fit.scale.c * result.se
     most = round(result.score + staging.reach * se, DECIMALS)
     podium, best = fit.podium, fit.best

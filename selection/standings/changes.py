@@ -1,9 +1,9 @@
 """What changed between two boards of one benchmark.
 
-An agent *moved* where both boards rank it and its rank is outside the simultaneous 95% interval of ranks on
-the older board: beyond the ranks that it might have held. A rank counts everybody ranked, so that a newcomer
-above moves all below it by one; `Moved.n_new_above` tells how much of a move is theirs. The interval says
-what the older board could not tell apart, not what later agents do to it. Nothing heavy is imported.
+An agent *moved* where both boards rank it and its rank is outside its 95% rank range on the older board. A
+rank counts all ranked agents, so a newcomer above moves all below it by one; `Moved.n_new_above` gives how
+much of a move is theirs. The range covers what the older board could not separate, not what later agents do
+to it. Nothing heavy is imported.
 """
 
 from bisect import bisect_left
@@ -20,7 +20,7 @@ class Place(NamedTuple):
     """Where one agent stands on one board, for one target.
 
     rank: None: listed, not ranked.
-    rank_lower, rank_upper: best and worst rank it may hold; None without a rank interval.
+    rank_lower, rank_upper: the ends of its 95% rank range; None where there is none.
     """
 
     rank: int | None = None

@@ -1,4 +1,4 @@
-"""Which tasks new agents are asked to run: a version that was fixed, or what the rules choose from a record.
+"""Which tasks new agents run first: a version that was fixed, or what the rules choose from a record.
 
 A version of S that was fixed stands, less the tasks retired since. Without one the rules choose: the band of
 pass rates over the teaching agents (the latest `history_window` of them), and as many tasks by the strategy.

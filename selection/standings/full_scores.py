@@ -108,7 +108,7 @@ class Completing:
         return read_only(completed), scale, estimate.se
 
     def estimated(self, i: int, batch: IndexArray, tasks: IndexArray, calibration: int) -> FullScoreEstimate:
-        """Estimate agent i's score on the tasks from all that it ran, asked for a batch of them."""
+        """Estimate agent i's score on the tasks from all that it ran, with the error of its batch."""
         table, of = self.record.table, self._mask(tasks)
         estimate = self._estimate(i, of)
         scale, is_new = self.teaching.scale_for(table.scaffolds[i], batch, of)

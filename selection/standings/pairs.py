@@ -62,7 +62,7 @@ class Pair:
     se_of_ties: float | None = None
 
     def is_tied(self, critical: float) -> bool:
-        """Whether neither is surely better, by the critical value of a board; without an error they are."""
+        """Whether neither is clearly better, by the critical value of a board; True without an error."""
         if self.estimate is None or self.se_of_ties is None or self.unclaimed:
             return True
         return abs(round(self.estimate.value, DECIMALS)) <= critical * self.se_of_ties
@@ -72,7 +72,7 @@ class Pair:
 class PairwiseComparison:
     """All pairs of some agents for one target.
 
-    omega: ω̂ of these tasks; None where trials do not tell it.
+    omega: ω̂ of these tasks; None where trials do not give it.
     agents: by descending score; without ranks and ties.
     left_out: agent → why it is not compared.
     outcomes: (n_tasks,); agent → mean outcomes by task, as the differences have them; NaN without a valid
@@ -269,7 +269,7 @@ def _pairs(view: View, sides: Sequence[Side], progress: Callable[[int, int], Non
 
 
 def _compared(view: View, a: Side, b: Side) -> tuple[Estimate, float | None]:
-    """Compare two; and return the error by which a board of this target tells whether they are tied."""
+    """Compare two; and return the error by which a board of this target decides whether they are tied."""
     error_model, incumbents, added = view.error_model, view.basis.chosen.incumbents, None
     if view.target == "domain":  # of it no score is estimated
         measured = [side.agent for side in (a, b) if isinstance(side.agent, Measured)]

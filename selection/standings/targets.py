@@ -1,4 +1,4 @@
-"""What is said for one target: each agent's score with its error, its rank and the ranks it may hold.
+"""The answer for one target: each agent's score with its error, its rank and its 95% rank range.
 
 The theory is in ``selection/README.md``, “Where every agent stands”.
 """
@@ -81,7 +81,7 @@ class ErrorModel:
 
     in_headlines: (n_agents,); agents that headlines are made from, among which the best is looked for; None:
         all.
-    borrowed: "0.118 from Terminal-Bench": the noise of trials where the record tells none.
+    borrowed: "0.118 from Terminal-Bench": the noise of trials where the record has none.
     """
 
     record: Record
@@ -156,7 +156,7 @@ class TargetResult:
 def telling_cells(
     record: Record, tasks: IndexArray
 ) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
-    """Means, s² and R of the agents that tell the noise of trials on these tasks, (n_telling, k)."""
+    """Means, s² and R of the agents that the noise of trials on these tasks comes from, (n_telling, k)."""
     table, at = record.table, np.ix_(np.flatnonzero(record.telling_noise), tasks)
     variances = None if table.trial_variances is None else table.trial_variances[at]
     return table.means[at], variances, None if table.n_trials is None else table.n_trials[at]

@@ -33,7 +33,7 @@ Plain = Mapping[str, Any]
 
 
 def verdict(validation: Plain | None, strategy: str) -> Verdict | None:
-    """Return the verdict: of a replay where the validation has one; None where nothing tells it.
+    """Return the verdict: of a replay where the validation has one; None where there is none.
 
     validation: `selection.validation.as_json`.
     """

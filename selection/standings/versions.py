@@ -52,7 +52,7 @@ def tell(
     shift: tuple[Mask, float] | None = None,
     estimated: Mapping[int, FullScoreEstimate] = MappingProxyType({}),
 ) -> TargetResult:
-    """Say what a target says, versions that it does not tell apart as one; as `targets.tell`."""
+    """Answer for a target, versions that it does not separate as one; as `targets.tell`."""
     apart = targets.tell(error_model, target, tasks, on_tasks, shift=shift, estimated=estimated)
     cells = columns(error_model.record.table.means, tasks)
     groups = [
@@ -96,7 +96,7 @@ def _groups(
     estimated: Mapping[int, FullScoreEstimate],
     cells: FloatArray,
 ) -> Iterator[Group]:
-    """Yield versions that are not told apart, directly or through others, and unfinished ones; two at least.
+    """Yield versions that are not separated, directly or through others, and unfinished ones; two at least.
 
     `cells` are the outcomes that were run, shape (n_agents, k).
     """

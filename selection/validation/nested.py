@@ -149,7 +149,7 @@ def validate(
     estimator: the policy's; "" is `completion`.
     other_estimators: whether the errors of the estimators that are not the policy's are measured too.
     jobs, spread: processes of this machine, or how units are spread instead; no number depends on it.
-    other_bands: whether bands of other widths are validated, and overlaps with the band told.
+    other_bands: whether bands of other widths are validated, and overlaps with the band given.
     n_null_draws: permuted matrices for rho_null and pairs_null; 0 leaves them, skill and kappa out.
     progress: called with the folds done of every strategy under every protocol.
     """
@@ -397,7 +397,7 @@ def _alone(study: NestedStudy, protocol: str, strategy: str) -> StrategyResult:
 def as_json(validation: Validation) -> dict[str, Any]:
     """Return plain values in full precision under the keys of the command line: no NaN, no numpy.
 
-    There is no ``bands`` where they were not asked for.
+    There is no ``bands`` where they were not requested.
     """
     return {
         "agents": validation.n_agents,

@@ -181,7 +181,7 @@ class _Pooled:
 def measure(
     study: NestedStudy, protocol: str, strategy: str, within: Callable[[int], None] | None = None
 ) -> StrategyResult:
-    """Figures of one strategy under one protocol, and by scaffold where the protocol tells them.
+    """Figures of one strategy under one protocol, and by scaffold where the protocol has them.
 
     within: called with the number of folds done so far.
     """
@@ -258,7 +258,7 @@ def is_enough(n_used: int, n_folds: int) -> bool:
 
 
 def _pool_names(protocol: str, folds: Sequence[Fold]) -> tuple[list[Pool], list[str]]:
-    """Pools that are averaged, and scaffolds that are told one by one."""
+    """Pools that are averaged, and scaffolds that are shown one by one."""
     if protocol == "within_scaffold":
         scaffolds = sorted({fold.pool for fold in folds})
         return [*scaffolds], scaffolds

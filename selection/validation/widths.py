@@ -1,6 +1,6 @@
 """Bands of other widths, validated as the one in use is; and what else strategies would take of its tasks.
 
-Floating-point operations that a strategy takes under the protocols are told from sizes alone. The theory is
+Floating-point operations that a strategy takes under the protocols follow from sizes alone. The theory is
 in ``selection/README.md``, “Nested validation”.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, Figures 5 and 7. Golub & Van Loan, *Matrix

@@ -251,7 +251,7 @@ def next_tasks(agents: CompleteAgents, outcomes: FloatArray, delivered: Mask, st
 
 
 def ranks(scores: FloatArray, lo: float, hi: float) -> tuple[int, int]:
-    """Ranks that a score between lo and hi may hold beside these full scores, the best and the worst."""
+    """Best and worst rank of a score between lo and hi among these full scores."""
     scores = np.round(scores, DECIMALS)
     above = int(np.count_nonzero(scores > round(hi, DECIMALS)))
     below = int(np.count_nonzero(scores < round(lo, DECIMALS)))

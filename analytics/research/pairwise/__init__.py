@@ -199,7 +199,7 @@ def joint_ranks(
     seed: int,
     n_draws: int = N_DRAWS,
 ) -> RankIntervals:
-    """Simultaneous rank intervals, nominal 95%, and who may be first, of estimates that err together.
+    """Simultaneous 95% rank ranges, and who could be the best, of estimates that err together.
 
     Of two agents whose difference has no error at all none beats the other. Pairs that differ on few items
     know less of their se than is counted here (docs/decisions/ranks.md).

@@ -40,7 +40,7 @@ N_NAMES_LISTED = 3
 
 
 class StrengthsRefused(CoreError):
-    """The comparisons do not tell the strengths.
+    """The comparisons do not determine the strengths.
 
     Codes: ``disconnected``, ``position``, ``one_agent``, ``prior``, ``few_items``, ``unfinished``.
     """

@@ -133,11 +133,7 @@ class Command(ServiceCommand):
         call_command("replay", slug, "--store", here, stdout=self.stdout)
 
     def _load(self, file: Path, table: TableOptions = AS_FOUND, only: str | None = None) -> str:
-        flat, note = read(file, table=table, only=only)
-        self.stdout.write(note, ending="\n" if note else "")
-        slug = slugify(re.sub(r"\W", " ", flat.benchmark))[:100] or "benchmark"
-        self.stdout.write(summary(store(flat, slug=slug), dry_run=False) + notes(flat))
-        return slug
+        return load_file(file, table, only, self.stdout)
 
     def _recompute(self, slug: str) -> None:
         board, is_new = recompute(benchmark=benchmark_of(slug), as_of=timezone.now())
@@ -155,6 +151,15 @@ class Command(ServiceCommand):
         policy = changed_policy(benchmark=benchmark_of(slug), values=values)
         if changes(policy_in_force(policy.benchmark), policy):
             put_in_force(policy=policy)
+
+
+def load_file(file: Path, table: TableOptions, only: str | None, stdout: Any) -> str:
+    """Load a file as the benchmark that it names, and return the name of that in addresses."""
+    flat, note = read(file, table=table, only=only)
+    stdout.write(note, ending="\n" if note else "")
+    slug = slugify(re.sub(r"\W", " ", flat.benchmark))[:100] or "benchmark"
+    stdout.write(summary(store(flat, slug=slug), dry_run=False) + notes(flat))
+    return slug
 
 
 def _write_example(path: Path, example: str) -> None:

@@ -1,0 +1,163 @@
+"""The pages of one benchmark as files that any web server, such as GitHub Pages, can serve.
+
+They are the pages of the service. From the board on, each link is followed that has a place among the files,
+and becomes relative. Templates leave out what needs the service where `request.META.IS_FILE`; of any other
+link to the service the text stays.
+"""
+
+import re
+from collections.abc import Callable
+from functools import cache, partial
+from html import escape, unescape
+from http import HTTPStatus
+from pathlib import Path
+from posixpath import dirname, relpath
+from urllib.parse import parse_qsl, urljoin, urlsplit
+
+from django.conf import settings
+from django.test import Client, override_settings
+from django.urls import reverse
+
+from leaderboard.boards.queries import latest_board
+from leaderboard.catalog.models import Benchmark
+from leaderboard.operations.runs import Progress
+from leaderboard.pages.ordered_outcomes import read_once
+
+ORIGIN = "http://bandstand.invalid"  # of addresses that are written in full
+ANCHOR = re.compile(r'<a\b([^>]*?)\s+href="([^"]*)"([^>]*)>(.*?)</a>', re.DOTALL)
+SOURCE = re.compile(r'(<(?:link|script|img)\b[^>]*?\s(?:href|src)=")([^"]*)(")')
+SOURCE_IN_CSS = re.compile(r"url\(\"?([^)\"]+)\"?\)")
+IN_FULL = re.compile(re.escape(ORIGIN) + r"(/[^\s\"'<>)&]*(?:&amp;[^\s\"'<>)&]*)*)?")
+META_IN_FULL = re.compile(r'\n *<meta property="og:(?:url|image[^"]*)"[^>]*>')
+VIEWS = ("target", "view", "rows", "plot")  # what may be asked of the board
+MAX_CHOICES = 2  # of them, in one address
+EXPORTS = ("board", "outcomes.csv", "outcomes.ndjson", "outcomes.parquet", "board.csv", "board.ndjson")
+EXPORTS += ("board.parquet", "subsets.json", "data-dictionary")
+PAGES = ("history", "validity", "uncertainty", "health", "tasks", "data", "compare")
+FILES = {"feed": "feed.xml", "board.md": "board.md", "badge.svg": "badge.svg", "card.png": "card.png"}
+ONE = re.compile(r"(?:agents|tasks)/\d+")
+DRAWING = re.compile(r"plots/([a-z]+)\.svg")  # that of one agent or task is in its page
+TEXTS = ("text/html", "image/svg+xml", "application/atom+xml", "text/markdown")
+MADE_BY = "data/board.json"  # what each of these folders holds
+
+
+class PageRefused(RuntimeError):
+    """The service did not answer with a page."""
+
+
+@override_settings(PAGES_KEPT=0, SITE_URL=ORIGIN)
+def write_site(benchmark: Benchmark, folder: Path, *, url: str, progress: Progress | None) -> int:
+    """Write the pages into a folder, and return how many files they are.
+
+    url: where they will be served, for addresses that must be whole; without one these are relative, and
+    other sites have no picture of the board to show.
+
+    Raises NoBoardYet and PageRefused.
+    """
+    site = Site(benchmark, url)
+    for address in site.beginning:
+        site.reach(address)
+    n = 0
+    with read_once():
+        while site.waiting:
+            address, place = site.waiting.popitem()
+            path = folder / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(site.content(address))
+            n += 1
+            if progress:
+                progress(n, n + len(site.waiting))
+    return n
+
+
+class Site:
+    """Which addresses have a place among the files, and what lies there."""
+
+    def __init__(self, benchmark: Benchmark, url: str) -> None:
+        board = latest_board(benchmark)
+        ranked = board.entries.filter(rank__isnull=False).order_by("position")
+        leader, *others = map(str, ranked.values_list("agent", flat=True)) if ranked else ("",)
+        self.board = reverse("pages:board", args=[benchmark.slug])
+        self.api = reverse("api:benchmark", args=[benchmark.slug])
+        self.number, self.leader, self.url = board.number, leader, url
+        self.beginning = [self.board, f"{self.api}/board", f"{self.board}/badge.svg"]
+        self.beginning += [f"{self.board}/card.png"] * bool(url)
+        self.beginning += [f"{self.board}/compare?a={leader}&a={other}" for other in others]
+        self.waiting: dict[str, str] = {}
+        self._reached: set[str] = set()
+        self._client = Client(SERVER_NAME="localhost", IS_FILE="yes", raise_request_exception=False)
+
+    def reach(self, address: str) -> str:
+        """The place of an address, to be written; empty where it has none."""
+        place = self.place(address)
+        if place and place not in self._reached:
+            self._reached.add(place)
+            self.waiting[address] = place
+        return place
+
+    def place(self, address: str) -> str:
+        path, _, query = address.partition("?")
+        asked = parse_qsl(query)
+        names = {name for name, _ in asked}
+        rest = path.removeprefix(self.board).removeprefix("/")
+        if path.startswith(settings.STATIC_URL):
+            return path.removeprefix("/")
+        if path == reverse("pages:methods"):
+            return "methods.html"
+        if path.startswith(f"{self.api}/"):
+            name = path.removeprefix(f"{self.api}/").replace(f"boards/{self.number}", "board")
+            return f"data/{name}{'' if '.' in name else '.json'}" if name in EXPORTS and not query else ""
+        if path != self.board and not path.startswith(f"{self.board}/"):
+            return ""
+        if rest in ("", f"v{self.number}") and names <= {*VIEWS}:
+            return f"{_named('index', asked)}.html" if len(asked) <= MAX_CHOICES else ""
+        if (drawing := DRAWING.fullmatch(rest)) and names <= {*VIEWS}:
+            return f"plots/{_named(drawing[1], asked)}.svg"
+        if rest == "compare" and len(asked) == 2 and asked[0] == ("a", self.leader) and asked[1][0] == "a":
+            return f"compare/{self.leader}-{asked[1][1]}.html"
+        if rest == "badge.svg" and names == {"agent"}:
+            return f"badges/{asked[0][1]}.svg"
+        if query:
+            return ""
+        return FILES.get(rest) or (f"{rest}.html" if rest in PAGES or ONE.fullmatch(rest) else "")
+
+    def content(self, address: str) -> bytes:
+        response = self._client.get(address)
+        content = b"".join(response) if response.streaming else response.content  # type: ignore[arg-type]
+        if response.status_code != HTTPStatus.OK:
+            raise PageRefused(f"{address} answered {response.status_code}.")
+        kind = response.headers["Content-Type"].partition(";")[0]
+        if kind == "text/css":
+            for source in SOURCE_IN_CSS.findall(content.decode()):
+                self.reach(urljoin(address, source))
+        if kind not in TEXTS:
+            return content
+        link = cache(partial(self._link, address))
+        text = content.decode() if self.url else META_IN_FULL.sub("", content.decode())
+        text = IN_FULL.sub(partial(self._in_full, address), text)
+        text = ANCHOR.sub(partial(_anchor, link), text)
+        return SOURCE.sub(lambda found: found[1] + link(found[2]) + found[3], text).encode()
+
+    def _in_full(self, address: str, found: re.Match[str]) -> str:
+        target = unescape(found[1] or self.board)
+        if not self.url:
+            return escape(target) if "html" in self.place(address) else self._link(address, target)
+        return escape(f"{self.url}/{self.reach(target)}")
+
+    def _link(self, address: str, target: str) -> str:
+        """A link of a page as it leads from file to file; empty where it leads to the service."""
+        if urlsplit(target).scheme or target.startswith("#"):
+            return target
+        whole, mark, fragment = urljoin(address, unescape(target)).partition("#")
+        place = self.reach(whole)
+        return place and escape(relpath(place, dirname(self.place(address)) or ".") + mark + fragment)
+
+
+def _anchor(link: Callable[[str], str], found: re.Match[str]) -> str:
+    before, target, after, text = found.groups()
+    place = link(target)
+    return f'<a{before} href="{place}"{after}>{text}</a>' if place else text
+
+
+def _named(page: str, asked: list[tuple[str, str]]) -> str:
+    return "-".join([page, *(f"{name}-{value}" for name, value in sorted(asked))])

@@ -1,0 +1,111 @@
+import shutil
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+from time import monotonic
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from leaderboard.boards.queries import NoBoardYet
+from leaderboard.called import PROGRAM
+from leaderboard.catalog.models import Benchmark, Visibility
+from leaderboard.catalog.queries import benchmark_of
+from leaderboard.operations.services import measure_variance, recompute
+from leaderboard.pages.site import MADE_BY, write_site
+from leaderboard.studies.answers import progress_bar
+from leaderboard.submissions.parsing.flat import add_table_options, table_options
+from leaderboard.terminal.command import USAGE, ServiceCommand
+from leaderboard.terminal.management.commands.demo import load_file
+from leaderboard.terminal.management.commands.recompute import board_text
+
+
+class Command(ServiceCommand):
+    help = (
+        "Write the pages of a benchmark as files, for any web server. From a file of outcomes, "
+        "this takes a database of its own and deletes it at the end."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("source", metavar="SOURCE", help="a file of outcomes, or the name of a benchmark")
+        parser.add_argument("--out", type=Path, default=Path("site"), help="the folder to write (site)")
+        parser.add_argument("--url", default="", help="where it will be served: for the card, badge and feed")
+        parser.add_argument(
+            "--validate",
+            action="store_true",
+            help="also check the selection of tasks: takes a minute or more",
+        )
+        parser.add_argument(
+            "--benchmark", metavar="NAME", help="its name, where the file has none (the file's)"
+        )
+        parser.add_argument("--only", metavar="NAME", help="the benchmark to take, of a file of several")
+        add_table_options(parser)
+
+    def handle(
+        self,
+        *,
+        source: str,
+        out: Path,
+        url: str,
+        validate: bool,
+        benchmark: str | None,
+        only: str | None,
+        **options: Any,
+    ) -> None:
+        started = monotonic()
+        check_replaceable(out)
+        if Path(source).is_file():
+            call_command("migrate", verbosity=0)
+            table = table_options(options, benchmark=benchmark)
+            chosen = self._computed(load_file(Path(source), table, only, self.stdout))
+        elif Path(source).name != source or Path(source).suffix:
+            raise CommandError(f"There is no file {source}.", returncode=USAGE)
+        else:
+            chosen = benchmark_of(source)
+        if validate:
+            call_command("validate", chosen.slug, stdout=self.stdout)
+        if chosen.visibility != Visibility.PUBLIC:
+            raise CommandError(f"{chosen} is not public. Its pages are for its members only.")
+        with replacing_folder(out) as folder, progress_bar("Writing", "pages") as progress:
+            try:
+                n = write_site(chosen, folder, url=url.rstrip("/"), progress=progress)
+            except NoBoardYet:
+                raise CommandError(f"{chosen} has no board yet. Next: {PROGRAM} recompute {chosen}") from None
+        self.stdout.write(f"Wrote {n:,} files in {monotonic() - started:.0f} s. Open {out / 'index.html'}.")
+
+    def _computed(self, slug: str) -> Benchmark:
+        benchmark = benchmark_of(slug)
+        measure_variance(benchmark=benchmark, as_of=timezone.now())
+        board, is_new = recompute(benchmark=benchmark, as_of=timezone.now())
+        self.stdout.write(board_text(board, is_new=is_new))
+        return benchmark
+
+
+def check_replaceable(out: Path) -> None:
+    """Refuse a folder that holds anything but a site of this command."""
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise CommandError(f"{out} is not a folder. Choose another --out.", returncode=USAGE)
+    if out.is_dir() and any(out.iterdir()) and not (out / MADE_BY).exists():
+        raise CommandError(
+            f"{out} holds other files, which would be lost. Choose another --out.", returncode=USAGE
+        )
+
+
+@contextmanager
+def replacing_folder(out: Path) -> Iterator[Path]:
+    """A new folder that takes the place of the old one only once it is whole."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    try:
+        new, old = beside / "new", beside / "old"
+        new.mkdir()
+        yield new
+        if out.exists():
+            out.rename(old)
+        new.rename(out)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)

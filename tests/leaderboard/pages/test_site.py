@@ -1,0 +1,208 @@
+"""The pages as files: each link leads to a file, and nothing to a server."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from django.core.management.base import CommandError
+
+from leaderboard.catalog.models import Visibility
+from leaderboard.pages.site import write_site
+from leaderboard.terminal.management.commands.site import replacing_folder
+from tests.toys import ladder
+
+ROOT = Path(__file__).parents[3]
+THREE_COLUMNS = "agent,task,outcome\n" + "".join(
+    f"{agent},task {number},{int(place >= number)}\n"
+    for place, agent in enumerate(("Ash", "Beech", "Cedar", "Elm", "Fir"))
+    for number in range(6)
+)
+
+
+class Links(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.targets, self.ids, self.tags = [], set(), set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        for name, value in attributes:
+            if name in ("href", "src"):
+                self.targets.append(value)
+            if name == "id":
+                self.ids.add(value)
+
+
+def read(folder):
+    return {path.relative_to(folder): Links(path.read_text()) for path in folder.rglob("*.html")}
+
+
+#: Exports are read by a connection of their own.
+committed = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def site(publish, tmp_path):
+    board = publish(ladder(17, 20))
+    write_site(board.benchmark, tmp_path, url="", progress=None)
+    return tmp_path
+
+
+@committed
+def test_each_link_leads_to_a_file(site):
+    pages = read(site)
+    assert len(pages) > 16 + 20  # agents and tasks
+    for place, page in pages.items():
+        for target in page.targets:
+            parts = urlsplit(target)
+            if parts.scheme:
+                assert (parts.scheme, parts.hostname) != ("http", "localhost"), place
+                continue
+            assert not parts.query, (place, target)
+            file = (site / place.parent / unquote(parts.path)).resolve() if parts.path else site / place
+            assert file.is_file(), (place, target)
+            if parts.fragment and file.suffix == ".html":
+                assert parts.fragment in pages[file.relative_to(site.resolve())].ids, (place, target)
+
+
+@committed
+def test_nothing_asks_a_server(site):
+    for place, page in read(site).items():
+        assert "form" not in page.tags, place
+    for file in site.rglob("*"):
+        if file.suffix in (".html", ".svg", ".xml", ".md"):
+            assert not re.search(r"bandstand\.invalid|localhost|/api/v1|/b/toy", file.read_text()), file
+
+
+@committed
+def test_every_agent_and_task_has_a_page(site, client):
+    assert len(list(site.glob("agents/*.html"))) == 17
+    assert len(list(site.glob("tasks/*.html"))) == 20
+    assert len(list(site.glob("compare/*.html"))) == 16
+    board = json.loads((site / "data/board.json").read_text())
+    assert board["digest"] == client.get("/api/v1/benchmarks/toy/board").json()["digest"]
+
+
+@committed
+def test_the_board_is_that_of_the_service(site, client):
+    def rows(text):
+        table = re.search(r'<table id="ranking".*?</table>', text, re.DOTALL)[0]
+        return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", table))
+
+    assert rows((site / "index.html").read_text()) == rows(client.get("/b/toy").content.decode())
+
+
+@committed
+def test_an_address_makes_the_links_of_others_whole(publish, tmp_path):
+    board = publish(ladder(16, 20))
+    write_site(board.benchmark, tmp_path, url="https://example.org/board", progress=None)
+    index = (tmp_path / "index.html").read_text()
+    assert '<meta property="og:image" content="https://example.org/board/card.png">' in index
+    assert (tmp_path / "card.png").read_bytes().startswith(b"\x89PNG")
+    assert (
+        '<link href="https://example.org/board/index.html" rel="alternate"'
+        in (tmp_path / "feed.xml").read_text()
+    )
+
+
+def test_what_cannot_be_written_is_refused(run, toy, tmp_path):
+    with pytest.raises(CommandError, match=r"toy has no board yet\. Next: .* recompute toy"):
+        run("site", "toy", "--out", str(tmp_path / "site"))
+    assert list(tmp_path.iterdir()) == []
+    run("recompute", "toy")
+    toy.visibility = Visibility.PRIVATE
+    toy.save()
+    with pytest.raises(CommandError, match="toy is not public"):
+        run("site", "toy", "--out", str(tmp_path / "site"))
+    with pytest.raises(CommandError, match=r"There is no file results\.csv\."):
+        run("site", "results.csv")
+    with pytest.raises(CommandError, match="There is no benchmark 'other'"):
+        run("site", "other")
+
+
+def test_a_folder_of_something_else_is_left_alone(run, toy, tmp_path):
+    run("recompute", "toy")
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(CommandError, match="holds other files, which would be lost"):
+        run("site", "toy", "--out", str(tmp_path))
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+@committed
+def test_a_site_replaces_the_one_before_it_whole(run, toy, tmp_path):
+    run("recompute", "toy")
+    out = tmp_path / "deep" / "site"
+    assert f"Open {out / 'index.html'}." in run("site", "toy", "--out", str(out))
+    (out / "agents" / "0.html").write_text("of an agent that is gone")
+    run("site", "toy", "--out", str(out))
+    assert not (out / "agents" / "0.html").exists()
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_a_site_that_fails_leaves_the_one_before_it(tmp_path):
+    out = tmp_path / "site"
+    out.mkdir()
+    (out / "index.html").write_text("before")
+    with pytest.raises(FileNotFoundError), replacing_folder(out) as folder:
+        (folder / "index.html").write_text((folder / "nothing").read_text())
+    assert (out / "index.html").read_text() == "before"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.fixture
+def place():
+    """A folder that every user may enter: for root, PostgreSQL runs as another one."""
+    with TemporaryDirectory(prefix="bst-") as folder:
+        Path(folder).chmod(0o755)
+        for name in ("home", "tmp"):
+            (Path(folder) / name).mkdir()
+        (Path(folder) / "results.csv").write_text(THREE_COLUMNS)
+        yield Path(folder)
+
+
+def command(place, *arguments):
+    environ = {name: value for name, value in os.environ.items() if name != "BANDSTAND_HOME"}
+    environ |= {"HOME": str(place / "home"), "TMPDIR": str(place / "tmp")}
+    environ["DATABASE_URL"] = "postgresql://nobody@127.0.0.1:1/none"  # which must not be asked
+    return subprocess.Popen(
+        [sys.executable, ROOT / "manage.py", "site", *arguments],
+        env=environ,
+        cwd=place,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_three_columns_become_a_site_and_no_database_stays(place):
+    process = command(place, "--benchmark", "Trees", "results.csv")
+    out, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert "Open site/index.html." in out
+    index = (place / "site" / "index.html").read_text()
+    assert "<h1><bdi>Trees</bdi></h1>" in index
+    assert re.findall(r">(Ash|Beech|Cedar|Elm|Fir)</", index)[:5] == ["Fir", "Elm", "Cedar", "Beech", "Ash"]
+    assert list((place / "tmp").iterdir()) == []
+    assert not (place / "home" / ".bandstand").exists()
+
+
+def test_a_site_that_is_stopped_leaves_nothing(place):
+    process = command(place, "results.csv")
+    while not list(place.glob(".site-*")):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM
+    assert sorted(path.name for path in place.iterdir()) == ["home", "results.csv", "tmp"]
+    assert list((place / "tmp").iterdir()) == []
