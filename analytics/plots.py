@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 # The light colours of the pages.
 PAINT = {
     "paper": "#fdfdfb",
-    "ink": "#1c2226",
     "grid": "#e6e8e3",
     "lead": "#0b5563",
     "tied": "#3f8fa0",

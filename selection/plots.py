@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 PAIRS, N_ERRORS = "pairs_correct_full", 1.96
 N_ON_INTERVAL = 20  # places of an interval that a name must not cover
-# Of each mark: words, fill, edge, size of the dot, width of the line.
+# Of each mark: words, fill, edge, and size of the dot.
 MARKS = {
-    "worse": ("clearly worse than the leader", PAINT["worse"], PAINT["worse"], 4, 1.5),
-    "tied": ("not clearly worse than the leader", PAINT["paper"], PAINT["tied"], 7, 2.5),
-    "first": ("could be the best (95%)", PAINT["lead"], PAINT["lead"], 7, 2.5),
-    "": ("no rank range", PAINT["paper"], PAINT["worse"], 5, 1.5),
+    "worse": ("clearly worse than the leader", PAINT["worse"], PAINT["worse"], 4),
+    "tied": ("not clearly worse than the leader", PAINT["paper"], PAINT["tied"], 7),
+    "first": ("could be the best (95%)", PAINT["lead"], PAINT["lead"], 7),
+    "": ("no rank range", PAINT["paper"], PAINT["worse"], 5),
 }
 Marked = tuple[Line, str]  # an agent and its mark
 PLACES = ((-6, 5, "right"), (6, 5, "left"), (6, -13, "left"), (-6, -13, "right"))  # of a name, in points
@@ -61,10 +61,10 @@ def plot_standings(standings: Standings, kind: str, target: str, ax: Any = None)
 def _draw_ranks(standings: Standings, target: str, ranked: Sequence[Marked], ax: Any) -> Any:
     ax = axes_for(ax, width=8, rows=len(ranked))
     for row, (line, mark) in enumerate(ranked):
-        at, (_, fill, edge, size, width) = line.at[target], MARKS[mark]
+        at = line.at[target]
         if at.rank_lower is not None and at.rank_upper is not None:
-            ax.hlines(row, at.rank_lower, at.rank_upper, color=edge, linewidth=width, zorder=1)
-        ax.plot(at.rank, row, "o", markersize=size, markerfacecolor=fill, markeredgecolor=edge)
+            ax.hlines(row, at.rank_lower, at.rank_upper, color=MARKS[mark][2], linewidth=2, zorder=1)
+        _dot(ax, at.rank, row, mark)
     name_rows(ax, [line.agent for line, _ in ranked])
     ax.set_xlim(0.5, len(ranked) + 0.5)
     ax.xaxis.get_major_locator().set_params(integer=True)
@@ -82,10 +82,10 @@ def _draw_cost(standings: Standings, target: str, ranked: Sequence[Marked], ax: 
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator, PercentFormatter
 
     for line, mark in sorted(ranked, key=lambda one: list(MARKS).index(one[1])):
-        at, (_, fill, edge, size, _) = line.at[target], MARKS[mark]
+        at = line.at[target]
         if at.lower is not None and at.upper is not None:
-            ax.vlines(costs[line.agent], at.lower, at.upper, color=edge, linewidth=1.2, zorder=1)
-        ax.plot(costs[line.agent], at.score, "o", markersize=size, markerfacecolor=fill, markeredgecolor=edge)
+            ax.vlines(costs[line.agent], at.lower, at.upper, color=MARKS[mark][2], linewidth=1.2, zorder=1)
+        _dot(ax, costs[line.agent], at.score, mark)
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.xaxis.set_minor_locator(NullLocator())
@@ -134,10 +134,14 @@ def plot_validation(validation: "Validation", ax: Any = None) -> Any:
     return ax
 
 
+def _dot(ax: Any, x: Any, y: Any, mark: str, **more: Any) -> None:
+    _, fill, edge, size = MARKS[mark]
+    ax.plot(x, y, "o", markersize=size, markerfacecolor=fill, markeredgecolor=edge, **more)
+
+
 def _explain(ax: Any, there: Sequence[str]) -> None:
     for mark in (mark for mark in reversed(MARKS) if mark in there):
-        words, fill, edge, size, _ = MARKS[mark]
-        ax.plot([], [], "o", markersize=size, markerfacecolor=fill, markeredgecolor=edge, label=words)
+        _dot(ax, [], [], mark, label=MARKS[mark][0])
     ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False, fontsize="small")
 
 

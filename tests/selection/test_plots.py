@@ -15,7 +15,7 @@ from matplotlib.colors import to_hex
 from analytics.errors import CoreError
 from analytics.outcome_table import OutcomeTable
 from analytics.plots import PAINT
-from analytics.record import Record
+from analytics.record import Counting, Record
 from analytics.simulation import demonstration, flat_rows
 from selection.plots import marks
 from selection.standings import answer
@@ -194,8 +194,10 @@ def test_what_cannot_be_drawn_says_why(standings, frame):
         standings.plot(target="all")
     with pytest.raises(CoreError, match="no ranked agent states a cost"):
         answer(Record.from_frame(frame.drop(columns="cost_usd"))).plot("cost")
-    with pytest.raises(CoreError, match=r"0 of 36 loaded agents"):
-        answer(Record.from_frame(frame.sample(frac=0.05, random_state=1))).plot()
+    with_gaps = answer(Record.from_frame(frame.sample(frac=0.05, random_state=1), Counting(missing="gap")))
+    with pytest.raises(CoreError, match="nothing to draw: ") as refusal:
+        with_gaps.plot()
+    assert with_gaps.targets["full"].reason in str(refusal.value)
 
 
 def test_without_matplotlib_the_extra_is_named(standings, record, monkeypatch):
