@@ -45,11 +45,6 @@ def axes_for(ax: Any, *, width: float, rows: int) -> Any:
     return pyplot.subplots(figsize=(width, MARGIN + ROW * rows), layout="constrained")[1]
 
 
-def nothing(why: str) -> PlotRefused:
-    """Make the error for a plot without marks."""
-    return PlotRefused(f"there is nothing to draw: {why}", code="nothing_to_draw")
-
-
 def name_rows(ax: Any, names: list[str]) -> None:
     """Write a name beside each row, the first on top."""
     ax.set_yticks(range(len(names)), names, parse_math=False)  # a name may hold dollar signs
@@ -67,7 +62,7 @@ def heat_map(table: "OutcomeTable", ax: Any = None) -> Any:
     valid = table.valid()
     sums, n_agents, n_tasks = np.where(valid, table.means, 0.0), valid.sum(axis=0), valid.sum(axis=1)
     if not valid.any():
-        raise nothing("no outcome is valid")
+        raise PlotRefused("there is nothing to draw: no outcome is valid", code="nothing_to_draw")
     rows = np.argsort(-sums.sum(axis=1) / np.maximum(n_tasks, 1), kind="stable")
     columns = np.argsort(-sums.sum(axis=0) / np.maximum(n_agents, 1), kind="stable")
     ends = [PAINT["grid"], PAINT["lead"]]

@@ -263,14 +263,7 @@ def in_table(error: FlatFileError, table: _Table, texts: Any, options: TableOpti
             return refuse(f"{rule}; if a row is a trial, say so: {heads}")
     if table.across:
         _check_rows(texts, "agent" if table.across == "task" else "task")
-    located = list(dict.fromkeys(_locate(error.faults, table)))
-    alike = defaultdict[Fault, list[Fault]](list)  # by all but the row, where a value is wrong
-    for fault in located:
-        alike[fault if fault.value is None else replace(fault, row=None)].append(fault)
-    faults = [
-        replace(same[0], rule=f"{same[0].rule}; it stands in {len(same):,} rows") if same[1:] else same[0]
-        for same in alike.values()
-    ]
+    faults = list(dict.fromkeys(_locate(error.faults, table)))
     return FlatFileError(faults, error.n_faults - len(error.faults) + len(faults))
 
 

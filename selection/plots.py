@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analytics.plots import PAINT, axes_for, name_rows, nothing
+from analytics.plots import PAINT, PlotRefused, axes_for, name_rows
 from selection import validation_text
 from selection.schema.board import Line, Standings
 from selection.standings.terms import NOBODY_RANKED, in_order, whole_costs
@@ -25,6 +25,8 @@ MARKS = {
     "first": ("could be the best (95%)", PAINT["lead"], PAINT["lead"], 7),
     "": ("no rank range", PAINT["paper"], PAINT["worse"], 5),
 }
+ON_TOP: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 3}
+ON_TOP |= {"frameon": False, "fontsize": "small"}
 Marked = tuple[Line, str]  # an agent and its mark
 PLACES = ((-6, 5, "right"), (6, 5, "left"), (6, -13, "left"), (-6, -13, "right"))  # of a name, in points
 
@@ -32,12 +34,10 @@ PLACES = ((-6, 5, "right"), (6, 5, "left"), (6, -13, "left"), (-6, -13, "right")
 def marks(standings: Standings, target: str) -> dict[str, str]:
     """Return the mark of each ranked agent, in order of rank; "" where its ties are not known."""
     ranked = [line for line in in_order(standings, target) if line.at[target].rank is not None]
-    if not ranked:
-        return {}
-    leader, first = ranked[0].at[target], standings.targets[target].may_be_first
-    tied = {line.agent for start, end in leader.tied_with for line in standings.agents[start : end + 1]}
-    if leader.rank_lower is None:
+    if not ranked or ranked[0].at[target].rank_lower is None:
         return {line.agent: "" for line in ranked}
+    ties, first = ranked[0].at[target].tied_with, standings.targets[target].may_be_first
+    tied = {line.agent for start, end in ties for line in standings.agents[start : end + 1]}
     tied.add(ranked[0].agent)
     return {
         line.agent: "first" if line.agent in first else "tied" if line.agent in tied else "worse"
@@ -47,15 +47,17 @@ def marks(standings: Standings, target: str) -> dict[str, str]:
 
 def plot_standings(standings: Standings, kind: str, target: str, ax: Any = None) -> Any:
     """Draw the ranked agents by one of `KINDS`, the first on top or in front."""
-    draw = KINDS.get(kind)
-    if draw is None or target not in standings.targets:
-        what, there = ("kind", KINDS) if draw is None else ("target", standings.targets)
-        asked = kind if draw is None else target
-        raise nothing(f"there is no {what} {asked!r}; there are {', '.join(there)}")
+    for name, there in ((kind, KINDS), (target, standings.targets)):
+        if name not in there:
+            raise _nothing(f"{name!r} is none of {', '.join(there)}")
     by_name, found = {line.agent: line for line in standings.agents}, marks(standings, target)
     if not found:
-        raise nothing(standings.targets[target].reason or NOBODY_RANKED)
-    return draw(standings, target, [(by_name[agent], mark) for agent, mark in found.items()], ax)
+        raise _nothing(standings.targets[target].reason or NOBODY_RANKED)
+    return KINDS[kind](standings, target, [(by_name[agent], mark) for agent, mark in found.items()], ax)
+
+
+def _nothing(why: str) -> PlotRefused:
+    return PlotRefused(f"there is nothing to draw: {why}", code="nothing_to_draw")
 
 
 def _draw_ranks(standings: Standings, target: str, ranked: Sequence[Marked], ax: Any) -> Any:
@@ -77,7 +79,7 @@ def _draw_cost(standings: Standings, target: str, ranked: Sequence[Marked], ax: 
     costs = whole_costs(standings)
     ranked = [(line, mark) for line, mark in ranked if line.agent in costs]
     if not ranked:
-        raise nothing("no ranked agent states a cost")
+        raise _nothing("no ranked agent states a cost")
     ax = axes_for(ax, width=8, rows=16)
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator, PercentFormatter
 
@@ -112,7 +114,7 @@ def plot_validation(validation: "Validation", ax: Any = None) -> Any:
         and getattr(strategies[validation.strategy], PAIRS) is not None
     ]
     if not tests:
-        raise nothing("no test could be made")
+        raise _nothing("no test could be made")
     ax = axes_for(ax, width=8, rows=2 * len(tests))
     from matplotlib.ticker import PercentFormatter
 
@@ -127,10 +129,9 @@ def plot_validation(validation: "Validation", ax: Any = None) -> Any:
             ax.plot(getattr(at_random, PAIRS), row, "|", markersize=16, color=PAINT["pareto"])
     ax.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     ax.set_xlabel("pairs of agents in the right order, with 95% intervals")
-    in_use = validation_text.label(validation.strategy)
-    ax.plot([], [], "o", color=PAINT["lead"], label=in_use)
+    ax.plot([], [], "o", color=PAINT["lead"], label=validation_text.label(validation.strategy))
     ax.plot([], [], "|", markersize=12, color=PAINT["pareto"], label="a random subset of the same size")
-    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, fontsize="small")
+    ax.legend(**ON_TOP)
     return ax
 
 
@@ -142,7 +143,7 @@ def _dot(ax: Any, x: Any, y: Any, mark: str, **more: Any) -> None:
 def _explain(ax: Any, there: Sequence[str]) -> None:
     for mark in (mark for mark in reversed(MARKS) if mark in there):
         _dot(ax, [], [], mark, label=MARKS[mark][0])
-    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False, fontsize="small")
+    ax.legend(**ON_TOP)
 
 
 def _name_front(ax: Any, points: Sequence[tuple[float, float, str]]) -> None:

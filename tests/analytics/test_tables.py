@@ -404,12 +404,6 @@ REFUSED = {
         'a.csv is refused: row 2, Date: "01.01.2026" is not allowed; a date is 2024-04-30, 2024-04, 2024 or '
         "2024-04-30T12:00:00Z, or empty; 7 rows have a wrong date",
     ),
-    "one word in many rows": (
-        "a.csv",
-        "agent;task;outcome\nA;x;error\nA;y;1\nA;z;error\nB;x;1\nB;y;0\n",
-        'a.csv is refused: row 2, outcome: "error" is not allowed; an outcome is a number from 0 to 1; also '
-        "read are pass, fail, true, false and 75%; it stands in 2 rows",
-    ),
     "no column": ("a.csv", "who;what\nA;x\n", "say which is meant: --column agent=HEAD"),
     "a sum for a task": (
         "a.csv",
