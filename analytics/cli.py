@@ -5,6 +5,7 @@ Studies of methods are commands of `analytics.research`.
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from analytics.command_line import (
     MAX_DRAWS,
     MAX_SEED,
     REFUSED,
+    TABLE,
     Answer,
     Parser,
     add_command,
@@ -32,8 +34,10 @@ from analytics.command_line import (
     whole,
 )
 from analytics.errors import CoreError
+from analytics.flat_file import head
 from analytics.tables import read_table, table_options
 
+MAX_STUDY_BYTES = 16 << 20
 HARNESS_COLUMNS = ("model", "task", "run", "outcome")
 HARNESS_MARKS = ("valid", "covered")
 ON_A_BOARD = "its ICC is over all tasks that an agent ran, here over those that all repeated: they differ"
@@ -69,14 +73,15 @@ def _add_dstudy(commands: Any) -> None:
         "dstudy",
         _dstudy,
         summary="The standard error a proposed design would have, given variance components.",
-        file="COMPONENTS.csv",
-        about="COMPONENTS.csv has the columns component and variance: factors joined by a colon, Residual, "
-        "category, and 'X (fixed)' for the sensitivity to a fixed facet.",
+        about="FILE holds outcomes, or what `variance --json` or the service printed of them. The mean is "
+        "one agent's then, and what --design leaves out is as in FILE. With --facets FILE is a CSV with the "
+        "columns component and variance: factors joined by a colon, Residual, category, 'X (fixed)' for the "
+        "sensitivity to a fixed facet.",
     )
     facets = ", ".join(f"{letter} {name}" for letter, name in tee.FACETS.items() if letter != "R")
-    parser.add_argument("--facets", required=True, metavar="N=COLUMN,…", help=f"factor of each: {facets}")
+    parser.add_argument("--facets", default="", metavar="N=COLUMN,…", help=f"factor of each: {facets}")
     parser.add_argument(
-        "--design", required=True, metavar="N=COUNT,…", help="proposed number of levels, R replicates too"
+        "--design", default="", metavar="N=COUNT,…", help="proposed number of levels, R replicates too"
     )
     parser.add_argument(
         "--sensitivity",
@@ -99,6 +104,11 @@ def _add_dstudy(commands: Any) -> None:
 
 
 def _dstudy(arguments: argparse.Namespace) -> Answer:
+    if not arguments.facets:
+        return _dstudy_of_board(arguments)
+    if not arguments.design:
+        raise CoreError("--facets needs --design N=COUNT,…", code="design")
+    arguments.expected = TABLE
     components = tee.read_components(arguments.file, tee.parse_facets(arguments.facets))
     design = tee.parse_design(arguments.design)
     reading = tee.Reading(
@@ -133,6 +143,51 @@ def _dstudy(arguments: argparse.Namespace) -> Answer:
         ],
     }
     return Answer(tee.as_json(projection), shown)
+
+
+def _dstudy_of_board(arguments: argparse.Namespace) -> Answer:
+    if arguments.categories != "fixed":
+        raise CoreError("--categories goes with --facets N=COLUMN,…", code="facets")
+    result = _stored_study(arguments.file) or tee.study_of_file(outcomes_of(arguments))
+    how = {"estimand": arguments.estimand, "sensitivity": arguments.sensitivity}
+    try:
+        if not result["available"]:
+            raise tee.DStudyRefused(f"no variance components: {result['reason']}")
+        parts = {one["name"]: one["variance"] for one in result["components"]}
+        design = tee.as_seen(result["levels"], parts)
+        design |= tee.parse_design(arguments.design) if arguments.design else {}
+        found, model = tee.project_agent(result, design, **how), cli_variance.board_model(result)
+    except (KeyError, TypeError, AttributeError) as error:  # of a file that somebody else wrote
+        rule = f"{arguments.file.name} holds no study of a board ({error}); variance FILE --json writes one"
+        raise CoreError(rule, code="no_study") from None
+    shown = {
+        "standard error": found["se"],
+        "variance": found["variance"],
+        "design": " × ".join(tee.counted_levels(n, letter) for letter, n in found["design"].items()),
+        "model": f"the board's: {model}",
+        "reading": f"{arguments.estimand}, sensitivity {arguments.sensitivity}d",
+        "for a": found["interval"],
+        "": [{"component": name, "share": share} for name, share in found["shares"].items()],
+        "not measured": "; ".join(found["not_measured"]) or "none",
+    }
+    return Answer(found, shown)
+
+
+def _stored_study(path: Path) -> dict[str, Any] | None:
+    """Read what `variance --json` or the service printed; None where the file holds something else."""
+    first = head(path) if path.is_file() else b""
+    if {"component", "variance"} <= set(first.partition(b"\n")[0].decode("utf-8-sig", "replace").split(",")):
+        raise CoreError(
+            f"{path.name} holds components: state --facets N=COLUMN,… and --design", code="facets"
+        )
+    if not first.lstrip().startswith(b"{") or path.stat().st_size > MAX_STUDY_BYTES:
+        return None
+    try:
+        found = json.loads(path.read_bytes())
+    except ValueError:
+        return None  # rows of outcomes, one object a line
+    found = found.get("result", found)
+    return found if isinstance(found, dict) and {"components", "reason"} & found.keys() else None
 
 
 def _icc(arguments: argparse.Namespace) -> Answer:

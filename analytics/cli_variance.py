@@ -13,18 +13,22 @@ from analytics import glmm, tee
 from analytics.arrays import FloatArray, Mask
 from analytics.command_line import (
     LEFT_OUT,
+    TABLE,
     Answer,
     add_command,
     check_columns,
     csv_header,
     csv_valid,
     numbers,
+    outcomes_of,
     plain,
 )
 from analytics.errors import CoreError
 from analytics.reml import RESIDUAL, FitRefused, VarianceFit, fit, parse
 from analytics.tee.design import WORDS
+from analytics.text import as_text
 
+ESTIMANDS = {"finite": "these tasks", "domain": "tasks like these"}
 STRATA = ("temperature", "judge", "prompt", "category")
 
 Columns = Mapping[str, npt.ArrayLike]
@@ -37,14 +41,17 @@ def add(commands: Any) -> None:
         "variance",
         _variance,
         summary="Variance components by REML, as lme4's lmer gives them.",
-        file="FILE",
-        about="FILE is any CSV with a header, plain or compressed by gzip; only the columns named are read. "
-        "Every column named in --random or --fixed is a factor, even if it holds numbers. Where there is a "
-        "column valid that is not named, rows whose valid is 0 are left out.",
+        about="Without --random FILE holds outcomes, and the model is that of a board. With it FILE is any "
+        "CSV with a header, plain or compressed by gzip; only the columns named are read. Every column named "
+        "in --random or --fixed is a factor, even if it holds numbers. Where there is a column valid that is "
+        "not named, rows whose valid is 0 are left out.",
     )
-    parser.add_argument("--outcome", required=True, metavar="COLUMN", help="column of numbers")
+    parser.add_argument("--outcome", default="", metavar="COLUMN", help="column of numbers")
     parser.add_argument(
-        "--random", required=True, metavar="TERMS", help='such as "item + prompt + item:prompt"'
+        "--random",
+        default="",
+        metavar="TERMS",
+        help='such as "item + prompt + item:prompt" (the model of a board)',
     )
     parser.add_argument("--fixed", default="", metavar="TERMS", help='such as "judge + temperature"')
     parser.add_argument(
@@ -66,6 +73,11 @@ def add(commands: Any) -> None:
 
 
 def _variance(arguments: argparse.Namespace) -> Answer:
+    if not arguments.random:
+        return _variance_of_board(arguments)
+    if not arguments.outcome:
+        raise CoreError("--random needs --outcome COLUMN", code="no_outcome")
+    arguments.expected = TABLE
     there = csv_header(arguments.file)
     terms = [*parse(arguments.random, there), *parse(arguments.fixed, there)]
     named = {letter: word for letter, word in WORDS.items() if word in there}
@@ -92,6 +104,39 @@ def _variance(arguments: argparse.Namespace) -> Answer:
         )
         shown |= _by_shown(values["by"])
     return Answer(values, shown)
+
+
+def _variance_of_board(arguments: argparse.Namespace) -> Answer:
+    for option in ("outcome", "fixed", "logit", "by", "facets"):
+        if getattr(arguments, option):
+            raise CoreError(f"--{option} goes with --random TERMS and --outcome COLUMN", code="no_random")
+    result = tee.study_of_file(outcomes_of(arguments))
+    if not result["available"]:
+        raise FitRefused(f"no variance components: {result['reason']}", code="no_components")
+    parts = {one["name"]: one for one in result["components"]}
+    rows = variance_rows({name: one["variance"] for name, one in parts.items()})
+    shown = {
+        "model": f"the board's: {board_model(result)}; --random and --outcome take another",
+        "outcomes": f"{result['n_rows']:,}",
+        "": [row | {"what it is": parts[row["component"]]["meaning"]} for row in rows],
+        "at 0, the boundary": ", ".join(name for name, one in parts.items() if one["boundary"]) or "none",
+        "not measured": "; ".join(result["not_measured"]) or "none",
+        "standard error of one agent's mean": [
+            {"trials a task": step["n_trials"], **{text: step[name] for name, text in ESTIMANDS.items()}}
+            for step in result["projections"]
+        ],
+        "REML criterion": result["criterion"],
+        "method": f"{result['method']} ({result['message']})",
+    }
+    sentences = result["advice"]["sentences"]
+    return Answer({"model": board_model(result)} | result, "\n".join([as_text(shown), "", *sentences]))
+
+
+def board_model(result: Mapping[str, Any]) -> str:
+    """Return the model that a board's components come from, by its random and fixed terms."""
+    random = " + ".join(one["name"] for one in result["components"] if one["name"] != RESIDUAL)
+    fixed = dict.fromkeys(name.partition("[")[0] for name in result["fixed"] if "[" in name)
+    return random + (f", fixed {' + '.join(fixed)}" if fixed else "")
 
 
 def _fits(

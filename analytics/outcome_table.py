@@ -58,18 +58,30 @@ class OutcomeTable:
                 object.__setattr__(self, field, read_only(getattr(self, field)))
 
     @classmethod
-    def from_frame(cls, frame: Any, *, as_of: datetime | None = None) -> "OutcomeTable":
-        """Build the table from a pandas DataFrame of trials, as `analytics.frames.flat_of` reads it."""
+    def from_frame(cls, frame: Any, **options: Any) -> "OutcomeTable":
+        """Build the table from a pandas DataFrame, as `analytics.frames.flat_of` reads it with these options.
+
+        They are `columns`, `percent`, `blank`, `benchmark` and `as_of`.
+        """
         from analytics.frames import flat_of
         from analytics.record import Record
 
-        return Record.from_flat(flat_of(frame, as_of=as_of)).compared_table()
+        return Record.from_flat(flat_of(frame, **options)).compared_table()
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each agent and task; `from_frame` reads it back."""
         from analytics.frames import frame_of
 
         return frame_of(self)
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw agents × tasks by pass rate as a heat map; return the matplotlib Axes.
+
+        Raises PlotRefused: without matplotlib, or where there is nothing to draw.
+        """
+        from analytics.plots import heat_map
+
+        return heat_map(self, ax)
 
     @property
     def n_agents(self) -> int:

@@ -52,7 +52,8 @@ DELIMITERS = ("\t", ";", "|", ",")
 MAX_TEXT_CELLS = 20_000_000
 N_LOOKED, N_NAMED = 50, 8  # rows in which the header is looked for, and heads that a refusal lists
 OTHER_NAMES = {**ALIASES, "date": "submitted_at"} | dict.fromkeys(("system", "submission"), "agent")
-OTHER_NAMES |= dict.fromkeys(("instance", "instance_id", "problem", "question"), "task")
+OTHER_NAMES |= dict.fromkeys(("instance", "problem", "question"), "task")
+OTHER_NAMES |= dict.fromkeys(("instance_id", "problem_id", "question_id"), "task")
 PASSED = ("1", "true", "pass", "passed", "resolved", "yes", "✓", "✔", "☑", "✅")
 FAILED = ("0", "false", "fail", "failed", "unresolved", "no", "✗", "✘", "☒", "❌")
 TRUTH_WORDS = dict.fromkeys(PASSED, "1") | dict.fromkeys(FAILED, "0")
@@ -65,6 +66,8 @@ NOT_NAMES |= {"passed", "rank", "index", "#"}
 PERCENT = re.compile(r"([0-9]+(?:[.,][0-9]+)?) ?%")
 DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]+")
 OF_HUNDRED = re.compile(r"[0-9]{1,3}(?:[.,][0-9]+)?")  # 57.3, of a hundred
+UNEVEN = re.compile("Expected ([0-9]+) fields in line ([0-9]+), saw ([0-9]+)")  # as pandas says it
+UNCLOSED = re.compile("EOF inside string starting at row ([0-9]+)")
 DAY_NUMBER = re.compile(r"([3-7][0-9]{4})(?:\.[0-9]+)?")  # as Excel counts: from 1982 to 2119
 EPOCH, EPOCH_1904 = date(1899, 12, 30), date(1904, 1, 1)
 NEEDS_CALAMINE = "is a workbook, which needs python-calamine: pip install 'bandstand[frames]'"
@@ -80,6 +83,7 @@ class TableOptions:
     columns: known column → its head in the table.
     wide: whether agents or tasks stand in the heads; None: recognised.
     blank: {"fail", "missing"}: what a blank outcome is; None: missing in a table that says what failed.
+    percent: outcomes without a sign are of 100.
     benchmark: its name where the table has none; the file's where None.
     """
 
@@ -87,6 +91,7 @@ class TableOptions:
     sheet: str | None = None
     wide: bool | None = None
     blank: str | None = None
+    percent: bool = False
     benchmark: str | None = None
 
     @property
@@ -111,6 +116,7 @@ def add_table_options(parser: Any) -> None:
     shape.add_argument("--long", action="store_const", const=False, dest="wide", help=long)
     blank = "what a blank outcome is (missing, where the table says what failed)"
     group.add_argument("--blank", choices=("fail", "missing"), help=blank)
+    group.add_argument("--percent", action="store_true", help="outcomes are percentages from 0 to 100")
 
 
 def _column(text: str) -> tuple[str, str]:
@@ -123,7 +129,8 @@ def _column(text: str) -> tuple[str, str]:
 def table_options(options: Mapping[str, Any], benchmark: str | None = None) -> TableOptions:
     """Collect the options of `add_table_options`."""
     chosen = {name: options.get(name) for name in ("sheet", "wide", "blank")}
-    return TableOptions(dict(options.get("column") or ()), **chosen, benchmark=benchmark)
+    percent = bool(options.get("percent"))
+    return TableOptions(dict(options.get("column") or ()), **chosen, percent=percent, benchmark=benchmark)
 
 
 def is_table(path: Path, options: TableOptions = AS_FOUND) -> bool:
@@ -153,13 +160,14 @@ _Sheet = tuple[str, Any, date]
 class _Table:
     """A table with a row for each trial: `frame` by known column or else by head, `rows` of the sheet.
 
-    `heads`: known column → its head; `header`: its row; `across`: what the heads of a wide table name.
+    `heads`: known column → its head; `header`: its row, None in a frame; `across`: what the heads
+    of a wide table name.
     """
 
     frame: Any
     rows: RowNumbers
     heads: Mapping[str, str]
-    header: int
+    header: int | None
     across: str | None = None
 
 
@@ -183,7 +191,8 @@ def read_table(
     called = printable(called or path.name)
     (sheet, _, epoch), table = _choose_sheet(_read_sheets(path, options, limits, called), options, called)
     with _naming(sheet):
-        texts, rows, n_blank = _read_values(table, epoch, options.blank)
+        texts, rows, n_blank = _read_values(table, epoch, options)
+        n_counted = 0 if table.across else count_trials(texts)
         absent = {"benchmark": options.benchmark or _normalize_space(path.name.partition(".")[0]) or "table"}
         absent |= {"scaffold": NOT_STATED, "model": NOT_STATED, "submitted_at": "", "trial": "1"}
         absent = {column: text for column, text in absent.items() if column not in texts}
@@ -192,24 +201,70 @@ def read_table(
         try:
             flat = from_arrow(columns, constants=absent, as_of=as_of, rows=rows, only=only)
         except FlatFileError as error:
-            no_outcome = next((fault for fault in error.faults if fault.field == "outcome"), None)
-            if table.across and options.wide is None and no_outcome and 2 * error.n_faults > len(rows):
-                rule = f"most cells are no outcomes, as {quoted(no_outcome.value or '')}"
-                if OF_HUNDRED.fullmatch(no_outcome.value or ""):
-                    raise refuse(f"{rule}; write scores of 0 to 100 as 91% or 0.91") from None
-                heads = f"--column {table.across}=HEAD --column outcome=HEAD"
-                raise refuse(f"{rule}; if a row is a trial, say so: {heads}") from None
-            if table.across:
-                _check_rows(texts, "agent" if table.across == "task" else "task")
-            faults = list(dict.fromkeys(_locate(error.faults, table)))
-            raise FlatFileError(faults, error.n_faults - len(error.faults) + len(faults)) from None
+            raise in_table(error, table, texts, options) from None
     if out is not None:
         from pyarrow import parquet
 
         for name, text in absent.items():
             columns = columns.append_column(name, pa.repeat(text, len(rows)))
         parquet.write_table(columns, out)
-    return flat, _note(sheet, table, n_blank)
+    return flat, _note(sheet, table, n_blank, n_counted)
+
+
+def read_wide(
+    frame: Any, options: TableOptions, absent: Mapping[str, object], *, as_of: datetime
+) -> FlatFile:
+    """Read and check a frame with a row for each agent and a column for each task, or the reverse.
+
+    absent: columns that are equal in all rows.
+    Raises FlatFileError: rows count from 1 in the order of the frame.
+    """
+    texts = frame.astype(object).where(frame.notna(), "").map(_cell_text).to_numpy().tolist()
+    table = _find_table(pandas_there().DataFrame([[str(head) for head in frame.columns], *texts]), options)
+    table = replace(table, rows=table.rows - 1, header=None)
+    texts, rows, _ = _read_values(table, EPOCH, options)
+    columns = pa.table({name: pa.array(texts[name].tolist(), pa.string()) for name in texts})
+    try:
+        return from_arrow(columns, constants=absent, as_of=as_of, rows=rows)
+    except FlatFileError as error:
+        raise in_table(error, table, texts, options) from None
+
+
+def count_trials(texts: Any) -> int:
+    """Give rows of one agent and task the trials 1, 2, …, where no column does; return the largest.
+
+    Raises FlatFileError: where all of them are alike, for these are copies of a row and no trials.
+    """
+    if "trial" in texts or "n_averaged" in texts:
+        return 0
+    key = [name for name in ("benchmark", "agent", "task", *SETTING) if name in texts]
+    trials = texts[key].astype(str).groupby(key).cumcount() + 1
+    is_repeat = trials > 1
+    if is_repeat.any():
+        is_copy = texts.astype(str).duplicated()
+        if is_copy[is_repeat].all():
+            first = texts[is_repeat].iloc[0]
+            rule = f"{is_repeat.sum():,} rows are copies of others, as of agent {quoted(str(first['agent']))}"
+            rule += f" on task {quoted(str(first['task']))}; delete them, or number trials in a column trial"
+            raise refuse(rule)
+        texts["trial"] = trials.astype(str)
+    return int(trials.max()) if len(trials) else 0
+
+
+def in_table(error: FlatFileError, table: _Table, texts: Any, options: TableOptions) -> FlatFileError:
+    """Word the faults of a table by its rows and heads, each once."""
+    no_outcome = next((fault for fault in error.faults if fault.field == "outcome"), None)
+    if no_outcome and 2 * error.n_faults > len(texts):
+        rule = f"most cells are no outcomes, as {quoted(no_outcome.value or '')}"
+        if OF_HUNDRED.fullmatch(no_outcome.value or "") and not options.percent:
+            return refuse(f"{rule}; if they are percentages, say so: --percent")
+        if table.across and options.wide is None:
+            heads = f"--column {table.across}=HEAD --column outcome=HEAD"
+            return refuse(f"{rule}; if a row is a trial, say so: {heads}")
+    if table.across:
+        _check_rows(texts, "agent" if table.across == "task" else "task")
+    faults = list(dict.fromkeys(_locate(error.faults, table)))
+    return FlatFileError(faults, error.n_faults - len(error.faults) + len(faults))
 
 
 def _check_rows(texts: Any, of: str) -> None:
@@ -312,8 +367,17 @@ def _parse_delimited(text: str) -> Any:
         literal = {"dtype": str, "na_filter": False, "skip_blank_lines": False}
         cells = pandas.read_csv(lines, sep=mark, **shape, **literal)
     except pandas.errors.ParserError as error:
-        raise refuse(f"the table is uneven ({_normalize_space(str(error))})") from None
+        raise refuse(_why_uneven(str(error))) from None
     return cells.map(_normalize_space)
+
+
+def _why_uneven(error: str) -> str:
+    if found := UNEVEN.search(error):
+        most, line, n = found.groups()
+        return f"line {line} has {n} cells, and other lines at most {most}; give each line as many cells"
+    if found := UNCLOSED.search(error):
+        return f'a quote (") is not closed; it begins in line {int(found[1]) + 1:,}'
+    return "the lines are no rows of one table; save the table as CSV again"
 
 
 def _choose_sheet(sheets: Sequence[_Sheet], options: TableOptions, called: str) -> tuple[_Sheet, _Table]:
@@ -415,7 +479,8 @@ def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header:
         there = ", ".join(map(quoted, islice(under.values(), N_NAMED)))
         raise refuse(f"outcomes per {across} are needed: {shape}; beside the {key} there is only {there}")
     if wrong:
-        rule = f"is no {across} or {key}, though it stands among them; delete it"
+        rule = f"is no {across} or {key}, though it stands among them; delete it, or say which column is the "
+        rule += f"{across}: --column {across}=HEAD"
         raise FlatFileError([Fault(None, text or "a column without a head", None, rule) for text in wrong])
     if not under:
         raise refuse(f"there is no column of outcomes; {_ask_which(heads, 'outcome')}")
@@ -446,8 +511,9 @@ def _check_dates(body: Any, under: Mapping[int, str]) -> None:
         raise FlatFileError(dates)
 
 
-def _read_values(table: _Table, epoch: date, blank_is: str | None) -> tuple[Any, RowNumbers, int]:
-    frame = table.frame.assign(outcome=table.frame["outcome"].map(_read_outcome))
+def _read_values(table: _Table, epoch: date, options: TableOptions) -> tuple[Any, RowNumbers, int]:
+    blank_is = options.blank
+    frame = table.frame.assign(outcome=read_outcomes(table.frame["outcome"], percent=options.percent))
     if "submitted_at" in frame:
         frame["submitted_at"] = frame["submitted_at"].map(
             lambda text: (
@@ -472,6 +538,19 @@ def _read_values(table: _Table, epoch: date, blank_is: str | None) -> tuple[Any,
     return frame[~blank], table.rows[~blank], int(blank.sum())
 
 
+def read_outcomes(texts: Any, *, percent: bool) -> Any:
+    """Read words and percentages as numbers from 0 to 1; what is neither stays as it is.
+
+    percent: numbers without a sign are of 100.
+    """
+    if percent:
+        plain = texts[texts.str.fullmatch(OF_HUNDRED)].str.replace(",", ".").astype(float)
+        if len(plain) and plain.max() <= 1:
+            raise refuse("no outcome is above 1, so they are no percentages; leave --percent out")
+        texts = texts.where(~texts.str.fullmatch(OF_HUNDRED), texts + "%")
+    return texts.map(_read_outcome)
+
+
 def _read_outcome(text: str) -> str:
     word = text.lower().replace("\ufe0f", "")
     if percent := PERCENT.fullmatch(text):
@@ -494,16 +573,20 @@ def _locate(faults: Sequence[Fault], table: _Table) -> Iterator[Fault]:
             place["field"] = under[fault.row, fault.value or ""].pop(0)
         elif fault.field == table.across is not None:
             place |= {"row": table.header, "field": None}
-        sign = fault.field == "outcome" and OF_HUNDRED.fullmatch(fault.value or "")
-        hint = f"; a percentage has its sign: {fault.value}%" if sign else ""
+        hint = ""
+        if fault.field == "outcome" and fault.value:
+            hint = "; also read are pass, fail, true, false and 75%"
+            if OF_HUNDRED.fullmatch(fault.value):
+                hint = f"; a percentage has its sign: {fault.value}%, or all are: --percent"
         yield replace(fault, **place, rule=f"{fault.rule}{hint}")
 
 
-def _note(sheet: str, table: _Table, n_blank: int) -> str:
+def _note(sheet: str, table: _Table, n_blank: int, n_counted: int) -> str:
     key = "agent" if table.across == "task" else "task"
     wide = f"a wide table, a row for each {key} and a column for each {table.across}"
     shape = wide if table.across else "a long table"
     parts = [f"Read {sheet} as {shape}, header in row {table.header}"]
     parts += [f"{quoted(text)} as {name}" for name, text in table.heads.items() if _snake_case(text) != name]
     parts += [f"blank outcomes, missing: {n_blank:,}"] if n_blank else []
+    parts += [f"up to {n_counted:,} rows of an agent and a task, counted as trials"] if n_counted > 1 else []
     return "; ".join(parts) + "."

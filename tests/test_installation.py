@@ -85,6 +85,7 @@ def test_the_core_needs_the_core_alone_and_the_extras_say_what_they_add(wheel):
         by_extra.setdefault(extra.strip("'\""), set()).add(name_of(requirement))
     assert by_extra[""] == CORE
     assert (by_extra["frames"], by_extra["sklearn"]) == ({"pandas", "python-calamine"}, {"scikit-learn"})
+    assert by_extra["plots"] == {"matplotlib"}
     assert {"django", "pandas", "psycopg", "python-calamine", "scikit-learn"} <= by_extra["server"]
     assert by_extra["embedded"] == EMBEDDED
     assert set(metadata.get_all("Provides-Extra")) == set(PROJECT["project"]["optional-dependencies"])
@@ -101,8 +102,8 @@ def test_the_core_needs_the_core_alone_and_the_extras_say_what_they_add(wheel):
     [
         ("requirements.txt", ["embedded", "server"], []),
         ("requirements-image.txt", ["server", "cluster", "sentry"], []),
-        ("requirements-extra.txt", ["embedded", "frames", "inspect", "server", "sklearn"], []),
-        ("requirements-dev.txt", ["embedded", "frames", "inspect", "server", "sklearn"], ["dev"]),
+        ("requirements-extra.txt", ["embedded", "frames", "inspect", "plots", "server", "sklearn"], []),
+        ("requirements-dev.txt", ["embedded", "frames", "inspect", "plots", "server", "sklearn"], ["dev"]),
         ("requirements-build.txt", None, ["build"]),
     ],
 )

@@ -41,6 +41,16 @@ class Groups:
         code = np.unique(np.asarray(labels), return_inverse=True)[1]
         return cls(role, read_only(code.astype(np.int64)))
 
+    @classmethod
+    def clusters(cls, names: Sequence[str | None]) -> "Groups":
+        """Group tasks by name, as drawn together; one without a name is a group of its own."""
+        return cls.of([f"in {name}" if name else f"alone {j}" for j, name in enumerate(names)], "cluster")
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether groups that nobody declared count: there are enough, and fewer than tasks."""
+        return MIN_CLUSTERS <= self.sizes.size < self.code.size
+
     def on(self, tasks: npt.NDArray[np.generic]) -> "Groups":
         """Keep some of the tasks, by position or by a mask."""
         return Groups.of(self.code[tasks], self.role)

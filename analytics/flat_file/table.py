@@ -1,7 +1,7 @@
 """The coded columns of a flat file, filled batch by batch; faults of rows are collected on the way."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -108,6 +108,7 @@ class Table:
         self.texts: dict[str, list[tuple[int, Any]]] = {}
         self._kinds = kinds(as_of) | {column: names.kind for column, names in self.names.items()}
         self._pieces: dict[str, Pieces] = {}
+        self._bad_dates: list[tuple[int, Fault]] = []  # of each batch: how many, and the first
         self._blank: dict[str, Blank] = {}
         self._excused: set[str] = set()
         self._has_header = False
@@ -169,7 +170,10 @@ class Table:
                 texts, rule, shown = batch.columns[name], self._kind(name).rule, self.shown(name)
                 values = ((int(batch.rows[i]), texts[int(i)].as_py()) for i in places)
                 faults = (Fault(row, shown, excerpt(text), rule(text)) for row, text in values)
-                self.faults.extend(len(places), int(batch.rows[places[0]]), faults)
+                if name == "submitted_at":
+                    self._bad_dates.append((len(places), next(faults)))
+                else:
+                    self.faults.extend(len(places), int(batch.rows[places[0]]), faults)
             self._tell_other(batch, name, column)
             self._keep(name, column, batch.columns[name])
         self._tell_empty(batch, columns)
@@ -257,6 +261,7 @@ class Table:
 
     def close(self) -> None:
         """Tell what only the end shows: required columns absent throughout, or in a part of the records."""
+        self._tell_dates()
         absent = [name for name in REQUIRED if name not in self.seen]
         if self.n or self._has_header:  # without a record that could be read nothing is known of columns
             for name in absent:
@@ -272,6 +277,14 @@ class Table:
                 f" this column; at most {most:,} are allowed in all"
             )
             self.faults.add(Fault(None, excerpt(largest), None, rule))
+
+    def _tell_dates(self) -> None:
+        """Tell the first wrong date, and in how many rows: a column holds dates of one form."""
+        n = sum(n for n, _ in self._bad_dates)
+        if n:
+            first = self._bad_dates[0][1]
+            rule = f"{first.rule}; {n:,} rows have a wrong date" if n > 1 else first.rule
+            self.faults.add(replace(first, rule=rule))
 
     def _has_too_much_metadata(self) -> bool:
         most = self.limits.n_metadata_bytes

@@ -239,11 +239,11 @@ class Record:
         return cls.of(**contents(flat), counting=counting)
 
     @classmethod
-    def from_frame(cls, frame: Any, counting: Counting | None = None) -> "Record":
-        """Reduce a data frame with the columns of a flat file."""
+    def from_frame(cls, frame: Any, counting: Counting | None = None, **options: Any) -> "Record":
+        """Reduce a data frame, as `analytics.frames.flat_of` reads it with these options."""
         from analytics.frames import flat_of
 
-        return cls.from_flat(flat_of(frame), counting)
+        return cls.from_flat(flat_of(frame, **options), counting)
 
     def compared_table(self) -> OutcomeTable:
         """Return the table of the agents that have any outcome that is compared."""

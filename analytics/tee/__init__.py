@@ -1,5 +1,7 @@
 """Total evaluation error: components of one pipeline's score, and what another design would do to it."""
 
+from analytics.tee.agent_projection import as_seen, project_agent
+from analytics.tee.benchmark import study_of_file
 from analytics.tee.budget import Choices, Costs, cheapest, frontier, most_precise
 from analytics.tee.components import (
     FACETS,
@@ -36,6 +38,7 @@ __all__ = [
     "Reading",
     "TotalError",
     "as_json",
+    "as_seen",
     "by_stratum",
     "cheapest",
     "counted_levels",
@@ -47,7 +50,9 @@ __all__ = [
     "parse_facets",
     "pilot_rules",
     "project",
+    "project_agent",
     "read_components",
+    "study_of_file",
     "total_error",
     "variance_table",
     "with_residual",

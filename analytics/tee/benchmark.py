@@ -14,8 +14,11 @@ import numpy.typing as npt
 
 from analytics import glmm
 from analytics.arrays import FloatArray
+from analytics.differences.groups import Groups
 from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.errors import CoreError
+from analytics.flat_file import FlatFile
+from analytics.record import Record
 from analytics.reml import fit
 from analytics.reml.variance_components import VarianceFit
 from analytics.tee.agent_projection import (
@@ -26,6 +29,7 @@ from analytics.tee.agent_projection import (
     as_seen,
     by_groups,
     shown_estimands,
+    task_groups,
 )
 from analytics.tee.design import Declaration
 from analytics.tee.dstudy import DStudyRefused, Reading
@@ -59,6 +63,15 @@ class TrialOutcomes:
     columns: Mapping[str, npt.NDArray[np.str_]]
     outcome: FloatArray
 
+    @classmethod
+    def of_flat(cls, flat: FlatFile, tasks: Collection[str]) -> "TrialOutcomes":
+        """Take the valid rows of a flat file on these tasks."""
+        setting = np.array([[str(value) for value in one] for one in flat.settings], dtype=np.str_)
+        rows = flat.valid & np.isin(flat.tasks, list(tasks))[flat.task]
+        columns = {"agent": np.array(flat.agents)[flat.agent], "task": np.array(flat.tasks)[flat.task]}
+        columns |= {facet: setting[:, i][flat.setting] for i, facet in enumerate(FACETS)}
+        return cls({name: values[rows] for name, values in columns.items()}, flat.outcome[rows])
+
     def n_levels(self, column: str) -> int:
         """Count the labels of a column."""
         return int(np.unique(self.columns[column]).size)
@@ -86,6 +99,7 @@ def variance_study(
     voices: Collection[str] | None = None,
     on_board: OnBoard | None = None,
     groups: Mapping[str, Any] | None = None,
+    with_agents: bool = True,
 ) -> dict[str, Any]:
     """Fit a benchmark and its agents, and tell the result as objects of JSON.
 
@@ -106,8 +120,27 @@ def variance_study(
     return result | {
         "n_rows": int(learnt.outcome.size),
         "levels": {column: learnt.n_levels(column) for column in ("agent", "task", *FACETS)},
-        "agents": list(_agents(outcomes, complete, on_board_of)),
+        "agents": list(_agents(outcomes, complete, on_board_of)) if with_agents else [],
     }
+
+
+def study_of_file(flat: FlatFile) -> dict[str, Any]:
+    """Return the `variance_study` of a benchmark that holds a flat file and nothing else, without its agents.
+
+    What a board states of an agent is in `selection.standings`.
+    """
+    record = Record.from_flat(flat)
+    names, groups = np.array(record.table.agents, dtype=object), Groups.clusters(record.groups)
+    means = record.table.means[record.ran_all & record.voice]
+    result = variance_study(
+        TrialOutcomes.of_flat(flat, record.table.tasks),
+        complete=names[record.ran_all].tolist(),
+        n_tasks=record.n_tasks,
+        voices=names[record.voice].tolist(),
+        groups=task_groups(means, groups) if groups.is_enough else None,
+        with_agents=False,
+    )
+    return {name: value for name, value in result.items() if name != "agents"}
 
 
 def facets_of(result: Mapping[str, Any] | None) -> tuple[Facet, ...]:

@@ -349,7 +349,8 @@ def _read(upload: Upload, options: str, as_of: datetime) -> tuple[FlatFile, list
     except (ArgumentError, ValueError) as error:
         raise Refusal(f"Reading options: {error}.") from None
     if others:
-        raise Refusal(f"Reading options: {others[0]} is none of --column, --sheet, --wide, --long, --blank.")
+        there = "--column, --sheet, --wide, --long, --blank, --percent"
+        raise Refusal(f"Reading options: {others[0]} is none of {there}.")
     with TemporaryDirectory() as folder:
         path = Path(folder, f"{upload.benchmark.slug}{_suffix(upload.name)}")
         path.write_bytes(bytes(upload.content))

@@ -350,6 +350,17 @@ class Standings:
 
         return pandas_there().DataFrame([flat(line) for line in self.agents])
 
+    def plot(self, kind: Literal["ranks", "cost"] = "ranks", *, target: str = "", ax: Any = None) -> Any:
+        """Draw ranks with their 95% ranges, or score against cost; return the matplotlib Axes.
+
+        target: the default one where not given.
+        ax: the Axes to draw on; those of a new figure where not given.
+        Raises PlotRefused: without matplotlib, or where there is nothing to draw.
+        """
+        from selection.plots import plot_standings
+
+        return plot_standings(self, kind, target or self.target, ax)
+
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> "Standings":
         """Return what `as_plain` was made from; what a published board adds is left out."""

@@ -12,7 +12,7 @@ import numpy as np
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, columns
 from analytics.differences.estimates import Target, score
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
-from analytics.differences.groups import MIN_CLUSTERS, Groups, Role
+from analytics.differences.groups import Groups
 from analytics.differences.kept_draws import KeptDraws
 from analytics.differences.ranks import NOTES, RankIntervals, RankSets, rank_intervals, rank_sets, resample
 from analytics.differences.rows import Facet, Row, agent_variance
@@ -54,21 +54,14 @@ def grouping(record: Record, rules: Rules) -> Grouping:
     if rules.groups == "none":
         return INDEPENDENT
     if rules.groups == "auto":
-        groups = _groups(record.groups, "cluster")
-        n, n_tasks = groups.sizes.size, groups.code.size
-        return _grouping(groups, "group") if MIN_CLUSTERS <= n < n_tasks else INDEPENDENT
+        groups = Groups.clusters(record.groups)
+        return _grouping(groups, "group") if groups.is_enough else INDEPENDENT
     column, role = rules.groups.split(":")
     names = record.groups if column == "group" else record.categories
     if not any(names):
         return Grouping(None, f"no task has a {column}: {ALONE}")
-    return _grouping(_groups(names, "cluster" if role == "cluster" else "stratum"), column)
-
-
-def _groups(names: tuple[str, ...], role: Role) -> Groups:
-    """Group tasks; those without a name are clusters of one task, or one stratum."""
-    if role == "stratum":
-        return Groups.of(names, role)
-    return Groups.of([f"in {name}" if name else f"alone {j}" for j, name in enumerate(names)], role)
+    # Tasks without a name are clusters of one task, or one stratum.
+    return _grouping(Groups.clusters(names) if role == "cluster" else Groups.of(names, "stratum"), column)
 
 
 def _grouping(groups: Groups, column: str) -> Grouping:

@@ -108,6 +108,16 @@ class Validation:
         ]
         return pandas_there().DataFrame(rows)
 
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw the pairs in the right order, a row for each protocol; return the matplotlib Axes.
+
+        The dot with its 95% interval is the strategy in use, the tick a random subset of the same size.
+        Raises PlotRefused: without matplotlib, or where there is nothing to draw.
+        """
+        from selection.plots import plot_validation
+
+        return plot_validation(self, ax)
+
 
 def validate(
     table: OutcomeTable,

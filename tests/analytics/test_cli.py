@@ -200,7 +200,67 @@ def test_the_harness_of_any_csv_takes_its_column_valid(answer, refusal, tmp_path
         assert "row 2: outcome is 'x', not a finite number" in refusal("harness", path, "--columns", columns)
 
 
+def test_variance_of_outcomes_takes_the_model_of_a_board(answer, text, tmp_path):
+    path = repeated(tmp_path / "a.csv")
+    mine = answer("variance", path)
+    assert mine["model"] == "agent + task + agent:task"
+    named = answer("variance", path, "--outcome", "outcome", "--random", mine["model"])
+    by_name = {one["name"]: one["variance"] for one in mine["components"]}
+    assert by_name == pytest.approx(named["components"] | {"Residual": named["residual"]})
+    assert mine["criterion"] == pytest.approx(named["criterion"])
+    told = text("variance", path)
+    assert "the board's: agent + task + agent:task; --random and --outcome take another" in told
+    assert "which tasks suit which agent" in told
+
+
+def test_variance_reads_a_table_of_three_columns(answer, text, tmp_path):
+    path = tmp_path / "results.csv"
+    rows = [f"a{i},t{j},{'pass' if (i * j) % 3 else 'fail'}" for i in range(4) for j in range(6)]
+    path.write_text("\n".join(["agent,task,resolved?", *rows]) + "\n")
+    mine = answer("variance", path, "--column", "outcome=resolved?")
+    assert (mine["model"], mine["n_rows"], mine["levels"]["task"]) == ("agent + task", 24, 6)
+
+
+def test_options_of_another_model_need_its_terms(refusal, tmp_path):
+    path = repeated(tmp_path / "a.csv")
+    for option in (["--outcome", "y"], ["--fixed", "agent"], ["--logit"], ["--by", "judge"]):
+        assert f"{option[0]} goes with --random TERMS" in refusal("variance", path, *option)
+    assert "--random needs --outcome COLUMN" in refusal("variance", path, "--random", "agent")
+    one = flat(tmp_path / "one.csv", ["B,a,s,m,2026-01-01,t,1,1"])
+    assert "no variance components: " in refusal("variance", one)
+    assert "no variance components: " in refusal("dstudy", one)
+
+
 # --------------------------------------------------------------------------------------------------- dstudy
+
+
+def test_dstudy_goes_on_from_outcomes_and_from_a_stored_study(answer, text, tmp_path):
+    path = repeated(tmp_path / "a.csv")
+    study = answer("variance", path)
+    parts = {one["name"]: one["variance"] for one in study["components"]}
+    # (σ²_task + σ²_agent:task)/N + σ²/(N·R), for one agent
+    expected = (parts["task"] + parts["agent:task"]) / 20 + parts["Residual"] / 100
+    stored = tmp_path / "study.json"
+    stored.write_text(json.dumps(study))
+    for file in (path, stored):
+        found = answer("dstudy", file, "--design", "N=20,R=5")
+        assert found["variance"] == pytest.approx(expected)
+        assert sum(found["shares"].values()) == pytest.approx(1)
+        assert answer("dstudy", file)["design"] == {"N": 40, "V": 1, "M": 1, "H": 1, "R": 1}
+    assert "the board's: agent + task + agent:task" in text("dstudy", path)
+
+
+def test_dstudy_says_what_a_file_lacks(refusal, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("component,variance\nitem,0.02\n")
+    assert "a.csv holds components: state --facets N=COLUMN,… and --design" in refusal("dstudy", path)
+    assert "--facets needs --design" in refusal("dstudy", path, "--facets", "N=item")
+    path.write_text(json.dumps({"components": {"item": 0.02}, "residual": 0.1}))
+    assert "a.csv holds no study of a board" in refusal("dstudy", path)
+    path.write_text(json.dumps({"available": False, "reason": "one agent", "levels": {}}))
+    assert "no variance components: one agent" in refusal("dstudy", path)
+    path.write_text("agent,task,outcome\na,t,1\n")
+    assert "--categories goes with --facets" in refusal("dstudy", path, "--categories", "sampled")
 
 
 def test_sensitivities_included(answer, real_data):

@@ -142,10 +142,9 @@ def test_an_outcome_that_is_missing_is_told_with_its_row(missing):
 @pytest.mark.parametrize(
     ("columns", "row", "field", "rule"),
     [
-        ({"outcome": [1, "yes", 0, 1]}, 2, "outcome", "a number from 0 to 1"),
+        ({"outcome": [1, "maybe", 0, 1]}, 2, "outcome", "a number from 0 to 1"),
         ({"outcome": [1, 0, 1.5, 1]}, 3, "outcome", "a number from 0 to 1"),
         ({"outcome": [1, 0, -np.inf, 1]}, 3, "outcome", "a number from 0 to 1"),
-        ({"outcome": [True, 0, 1, 1]}, 1, "outcome", "write 1 for a success"),
         ({"outcome": [1, {}, 1, 1]}, 2, "outcome", "not an object"),
         ({"outcome": pd.to_timedelta([1, 2, 3, 4], "s")}, None, "outcome", "the column's type is duration"),
         ({"trial": [1, 1, 1.5, 1]}, 3, "trial", "a whole number"),
@@ -153,7 +152,7 @@ def test_an_outcome_that_is_missing_is_told_with_its_row(missing):
         ({"valid": [1, 1, 1, "perhaps"]}, 4, "valid", "true or false"),
         ({"scaffold": ["S", "T", "S", "S"]}, 2, "scaffold", "only one scaffold is allowed"),
         ({"submitted_at": pd.Timestamp("2026-06-02")}, 1, "submitted_at", "lies in the future"),
-        ({"task": ["x", "x", "x", "y"]}, 2, None, "repeats row 1"),
+        ({"task": ["x", "x", "x", "y"], "trial": 1}, 2, None, "repeats row 1"),
         ({"outcom": 1}, None, "outcom", 'is it "outcome"?'),
         ({"colour": "red"}, None, "colour", "there are benchmark, agent"),
         ({7: 1}, None, "7", "a column's name is text"),
@@ -184,6 +183,84 @@ def test_a_frame_without_the_columns_or_the_rows():
     assert faults_of(small().set_index("agent"))[0][1] == "agent"
     assert faults_of(small().iloc[:0])[0][2] == "there are no rows"
     assert "2 columns have this name" in faults_of(pd.concat([small(), small()], axis=1))[0][2]
+
+
+WORDS = ["pass", "FAIL", "true", "✗", "75%", "0,5", "resolved", "no", True, False, 1, 0.25]
+READ = [1, 0, 1, 0, 0.75, 0.5, 1, 0, 1, 0, 1, 0.25]
+
+
+def test_words_and_percentages_are_read_as_in_a_table():
+    frame = pd.DataFrame({"agent": "a", "task": [f"t{i:02d}" for i in range(12)], "outcome": WORDS})
+    np.testing.assert_array_equal(OutcomeTable.from_frame(frame).means, [READ])
+    assert OutcomeTable.from_frame(small(outcome=[True, False, True, True])).means.tolist() == [
+        [1, 1],
+        [1, 0],
+    ]
+
+
+def test_percentages_without_a_sign_are_stated():
+    table = OutcomeTable.from_frame(small(outcome=[100, 0, 57.3, 25]), percent=True)
+    np.testing.assert_array_equal(table.means, [[0.573, 0.25], [1, 0]])
+    with pytest.raises(FlatFileError, match="leave percent=True out"):
+        OutcomeTable.from_frame(small(), percent=True)
+
+
+def test_columns_have_the_names_that_are_stated():
+    frame = small().rename(columns={"agent": "who", "outcome": "resolved"})
+    table = OutcomeTable.from_frame(frame, columns={"agent": "who", "outcome": "resolved"})
+    np.testing.assert_array_equal(table.means, [[0.5, 1], [1, 0]])
+    for columns, told in (({"outcome": "won"}, "won: no column"), ({"result": "who"}, "result: no column")):
+        with pytest.raises(FlatFileError, match=told):
+            OutcomeTable.from_frame(frame, columns=columns)
+
+
+@pytest.mark.parametrize("index", ["agent", "task"])
+def test_a_wide_frame_has_a_row_for_each(index):
+    other = {"agent": "task", "task": "agent"}[index]
+    pivot = small().pivot(index=index, columns=other, values="outcome")
+    for frame in (pivot, pivot.reset_index()):
+        table = OutcomeTable.from_frame(frame)
+        assert (table.agents, table.tasks) == (("a", "b"), ("x", "y"))
+        np.testing.assert_array_equal(table.means, [[0.5, 1], [1, 0]])
+
+
+def test_a_wide_frame_has_words_gaps_and_what_describes_its_agents():
+    frame = pd.DataFrame(
+        {"agent": ["a", "b"], "model": ["M", "N"], 1: ["pass", None], 2: ["fail", "50%"]}, index=[7, 7]
+    )
+    table = OutcomeTable.from_frame(frame)
+    np.testing.assert_array_equal(table.means, [[1, 0], [np.nan, 0.5]])
+    assert (table.models, table.scaffolds) == (("M", "N"), ("", ""))
+    zero = OutcomeTable.from_frame(frame, blank="fail")
+    np.testing.assert_array_equal(zero.means, [[1, 0], [0, 0.5]])
+    frame[1] = ["pass", "soon"]
+    assert faults_of(frame)[0][:2] == (2, "1")
+    frame["Total"] = 1
+    assert "delete it, or say which column is the task: columns=" in faults_of(frame)[0][2]
+
+
+@pytest.mark.parametrize(("blank", "mean"), [("fail", 0.0), ("missing", np.nan)])
+def test_what_an_empty_outcome_is(blank, mean):
+    table = OutcomeTable.from_frame(small(outcome=[1, 0, None, 1]), blank=blank)
+    np.testing.assert_array_equal(table.means, [[mean, 1], [1, 0]])
+    with pytest.raises(FlatFileError) as refused:
+        OutcomeTable.from_frame(small(outcome=[1, 0, None, "soon"]), blank=blank)
+    assert refused.value.faults[0].row == 4
+    assert 'say blank="missing"' in faults_of(small(outcome=[1, 0, None, 1]))[0][2]
+
+
+def test_one_benchmark_of_several_is_stated():
+    frame = pd.concat([small(benchmark="p"), small(benchmark="q", outcome=[0, 0, 0, 1])])
+    assert 'benchmark="p" reads the first' in faults_of(frame)[0][2]
+    np.testing.assert_array_equal(OutcomeTable.from_frame(frame, benchmark="q").means, [[0, 1], [0, 0]])
+
+
+def test_rows_of_one_agent_and_task_are_its_trials():
+    frame = pd.concat([small(), small(outcome=[0, 0, 0.5, 1])])
+    table = OutcomeTable.from_frame(frame)
+    np.testing.assert_array_equal(table.means, [[0.5, 1], [0.5, 0]])
+    np.testing.assert_array_equal(table.n_valid, [[2, 2], [2, 2]])
+    assert "4 rows are copies of others" in faults_of(pd.concat([small(), small()]))[0][2]
 
 
 def test_an_alias_stands_for_its_column():

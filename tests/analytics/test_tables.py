@@ -288,6 +288,28 @@ def test_a_wide_table_may_have_several_rows_of_an_agent(tmp_path, column):
     assert read_table(path, as_of=AS_OF)[0].n_rows == 8
 
 
+def test_rows_of_one_agent_and_task_are_its_trials(tmp_path):
+    text = "agent;task;outcome\nA;x;1\nA;y;0\nA;x;0\nB;x;pass\nA;x;1\n"
+    flat, note = read_table(written(tmp_path / "a.csv", text), as_of=AS_OF, out=tmp_path / "a.parquet")
+    assert flat.trial.tolist() == [1, 1, 2, 1, 3]
+    assert "up to 3 rows of an agent and a task, counted as trials" in note
+    assert read(tmp_path / "a.parquet", as_of=AS_OF).trial.tolist() == [1, 1, 2, 1, 3]
+
+
+@pytest.mark.parametrize("text", ["agent;task;score\nA;x;57,3\nA;y;5\n", "agent;x;y\nA;57.3;5\n"])
+def test_percentages_without_a_sign_are_stated(tmp_path, text):
+    path = written(tmp_path / "a.csv", text)
+    assert outcomes_of(read_table(path, TableOptions(percent=True), as_of=AS_OF)[0]) == {
+        ("A", "x"): 0.573,
+        ("A", "y"): 0.05,
+    }
+
+
+def test_fractions_are_no_percentages(tmp_path):
+    path = written(tmp_path / "a.csv", "agent;x;y\nA;0.5;1\n")
+    assert "no outcome is above 1, so they are no percentages" in refusal(path, percent=True)
+
+
 def test_one_benchmark_of_several(tmp_path):
     path = written(tmp_path / "a.csv", "benchmark;agent;task;outcome\nB;A;x;1\nC;A;x;0\n")
     assert outcomes_of(read_table(path, as_of=AS_OF, only="C")[0]) == {("A", "x"): 0.0}
@@ -319,6 +341,7 @@ def test_a_fault_names_sheet_row_column_value_and_rule(few, tmp_path):
         read_table(path, as_of=AS_OF)
     assert refused.value.name == 'a.xlsx, sheet "Verified"'
     rule = "an outcome is a number from 0 to 1"
+    words = f"{rule}; also read are pass, fail, true, false and 75%"
     assert [(one.row, one.field, one.value) for one in refused.value.faults] == [
         (5, whole.columns[2], "maybe"),
         (6, whole.columns[3], "57.3"),
@@ -326,12 +349,12 @@ def test_a_fault_names_sheet_row_column_value_and_rule(few, tmp_path):
         (6, whole.columns[5], "#N/A"),
     ]
     assert [one.rule for one in refused.value.faults] == [
-        rule, f"{rule}; a percentage has its sign: 57.3%", rule, rule
+        words, f"{rule}; a percentage has its sign: 57.3%, or all are: --percent", words, words
     ]  # fmt: skip
 
 
 def test_rows_that_repeat_are_named_as_in_the_spreadsheet(few, tmp_path):
-    text = "a title\n\nagent;task;outcome\nA;x;1\n\nA;y;0\nA;x;0\na;z;1\n"
+    text = "a title\n\nagent;task;trial;outcome\nA;x;1;1\n\nA;y;1;0\nA;x;1;0\na;z;1;1\n"
     with pytest.raises(FlatFileError) as refused:
         read_table(written(tmp_path / "a.csv", text), as_of=AS_OF)
     first, second = map(str, refused.value.faults)
@@ -355,7 +378,32 @@ REFUSED = {
         "agent;test;result\nA;x;1\nB;y;0\nA;z;half\n",
         "if a row is a trial, say so: --column task=HEAD --column outcome=HEAD",
     ),
-    "a field without end": ("a.csv", 'agent;task;outcome\n"' + "x" * 200_000, "the table is uneven"),
+    "a field without end": (
+        "a.csv",
+        'agent;task;outcome\n"' + "x" * 200_000,
+        'a quote (") is not closed; it begins in line 2',
+    ),
+    "a row that is too long": (
+        "a.csv",
+        "agent;task;outcome\n" + "A;x;1\n" * 60 + "A;x;1;2;3\n",
+        "line 62 has 5 cells, and other lines at most 3; give each line as many cells",
+    ),
+    "scores of a hundred": (
+        "a.csv",
+        "agent;task;score\nA;x;57.3\nA;y;100\nA;z;1\n",
+        'most cells are no outcomes, as "57.3"; if they are percentages, say so: --percent',
+    ),
+    "each row twice": (
+        "a.csv",
+        "agent;task;outcome\nA;x;1\nA;x;1\nA;y;0\nA;y;0\n",
+        '2 rows are copies of others, as of agent "A" on task "x"; delete them, or number trials in a column',
+    ),
+    "German dates": (
+        "a.csv",
+        "agent;task;outcome;Date\n" + "".join(f"A;t{i};1;0{i}.01.2026\n" for i in range(1, 8)),
+        'a.csv is refused: row 2, Date: "01.01.2026" is not allowed; a date is 2024-04-30, 2024-04, 2024 or '
+        "2024-04-30T12:00:00Z, or empty; 7 rows have a wrong date",
+    ),
     "no column": ("a.csv", "who;what\nA;x\n", "say which is meant: --column agent=HEAD"),
     "a sum for a task": (
         "a.csv",

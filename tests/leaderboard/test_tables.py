@@ -81,7 +81,7 @@ def test_a_fault_in_one_cell_stores_nothing(db, book, wide):
         loaded(book(spoil))
     said = str(refused.value).splitlines()
     assert said[0] == 'results.xlsx, sheet "Sheet" has a fault; nothing was stored.'
-    rule = "an outcome is a number from 0 to 1"
+    rule = "an outcome is a number from 0 to 1; also read are pass, fail, true, false and 75%"
     assert said[1] == f'  row 4, {wide.columns[1]}: "maybe" is not allowed; {rule}'
     assert not Benchmark.objects.exists()
 
@@ -158,7 +158,7 @@ def test_the_admin_takes_the_options_that_a_refusal_asks_for(sent, wide):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ("--to /tmp/flat.parquet", "--to is none of --column, --sheet, --wide, --long, --blank"),
+        ("--to /tmp/flat.parquet", "--to is none of --column, --sheet, --wide, --long, --blank, --percent"),
         ("Of March", "Of is none of"),
         ("--help", "--help is none of"),
         ("--sheet", "argument --sheet: expected one argument"),
