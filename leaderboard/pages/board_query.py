@@ -151,14 +151,14 @@ def filtered(
     return list(first.values())
 
 
-def _is_between(stated: str | None, first: str, last: str) -> bool:
+def _is_between(date_text: str | None, first: str, last: str) -> bool:
     """Whether a date, or some day of a month or a year that is stated alone, lies between two days."""
     if not first and not last:
         return True
-    if not stated:
+    if not date_text:
         return False
-    stated = stated[:10]
-    return stated >= first[: len(stated)] and (not last or stated <= last)
+    shown = date_text[:10]
+    return shown >= first[: len(shown)] and (not last or shown <= last)
 
 
 def day(text: str) -> str:

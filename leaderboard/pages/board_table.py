@@ -64,8 +64,8 @@ class BoardLine:
     @property
     def links(self) -> tuple[tuple[str, str], ...]:
         """Where its logs, its report and its code are, of what is stated as an address of the web."""
-        stated = self.entry.links.items()
-        return tuple(one for one in stated if one[1].startswith(("https://", "http://")))
+        links = self.entry.links.items()
+        return tuple(one for one in links if one[1].startswith(("https://", "http://")))
 
     @property
     def about(self) -> tuple[tuple[str, str], ...]:

@@ -32,7 +32,7 @@ from leaderboard.plots.marks import (
 from leaderboard.plots.ranks import Standing
 
 WIDTH, HEIGHT = 528, 286
-LEFT, RIGHT, TOP, BOTTOM = 9, 97.5, 10, 36  # percents of the width; px above and below the scale
+LEFT, RIGHT, TOP, BOTTOM = 13, 97.5, 10, 36  # percents of the width; px above and below the scale
 DOTS: dict[Standing, tuple[str, str, float, float]] = {  # fill, stroke, radius, width of the stroke
     "first": ("lead", "paper", 5, 1),
     "both": ("lead", "ink", 5, 2),
@@ -51,7 +51,7 @@ WHISKERS: dict[Standing, str] = {
 SIGN = 6.7  # px, a letter of a name in the mean
 # Widths that names are placed for, and how long these may be; which is in sight, says the stylesheet.
 ROOMS = {"roomy": (WIDTH, 30), "tight": (288, 22)}
-MOST_TICKS = 5  # of words along the bottom, on a phone
+MAX_TICKS = 5  # of words along the bottom, on a phone
 LAST = 94  # percent of the width from where on a word in the middle of its tick would not fit
 
 
@@ -143,16 +143,21 @@ def pareto(points: Sequence[Point], axis: Axis, *, name: str, title: str) -> Saf
     marks = [stretched(lines, HEIGHT)]
     for tick in tens:
         label = f"{round(100 * tick)}{'%' if tick == tens[-1] else ''}"
-        marks.append(text(f"{LEFT:g}%", y(tick) + 4, label, anchor="end", dx=-6))
+        marks.append(text(f"{LEFT:g}%", y(tick) + 4, label, anchor="end", dx=-4))
     for place, (v, label) in enumerate(ticks):
-        css = "roomy" if place % 2 and len(ticks) > MOST_TICKS else ""
-        at, anchor = (x(v), "middle") if x(v) < LAST else (100, "end")
-        marks.append(text(f"{at:g}%", floor_ + 16, label, anchor=anchor, css=css))
+        css = "roomy" if place % 2 and len(ticks) > MAX_TICKS else ""
+        marks.append(_below(x(v), floor_ + 16, label, css))
     marks.append(text(f"{(LEFT + RIGHT) / 2:g}%", HEIGHT - 4, axis_title))
     marks += _dots([(point, x(point.took), y(point.score)) for point in points])
     for css in ROOMS:
         marks += _names(best, points, x, y, css)
     return drawing(name=name, title=title, width=WIDTH, height=HEIGHT, marks=marks, links=True, fluid=True)
+
+
+def _below(x: float, y: float, label: str, css: str = "") -> SafeString:
+    """What a tick is called; at the end of the width it stands before it."""
+    at, anchor = (x, "middle") if x < LAST else (100, "end")
+    return text(f"{at:g}%", y, label, anchor=anchor, css=css)
 
 
 def _whiskers(ends: dict[Point, str]) -> list[SafeString]:
@@ -293,7 +298,7 @@ def first_scores(points: Sequence[Point], *, name: str, title: str) -> SafeStrin
     marks = [stretched(lines, bottom)]
     for tick in tens:
         label = f"{round(100 * tick)}{'%' if tick == tens[-1] else ''}"
-        marks.append(text(f"{x(tick):g}%", bottom + 15, label))
+        marks.append(_below(x(tick), bottom + 15, label))
     for css, (width, _) in ROOMS.items():
         room = int((NAMES * width / 100 - 8) / SIGN)
         for point, label in zip(points, cut_apart([p.name for p in points], room), strict=True):
