@@ -48,7 +48,7 @@ WHISKERS: dict[Standing, str] = {
     "worse": "worse",
     "muted": "muted",
 }
-SIGN = 6.7  # px, a letter of a name in the mean
+SIGN = 7.2  # px, a letter of a name, in one of wide letters
 # Widths that names are placed for, and how long these may be; which is in sight, says the stylesheet.
 ROOMS = {"roomy": (WIDTH, 30), "tight": (288, 22)}
 MAX_TICKS = 5  # of words along the bottom, on a phone
@@ -273,7 +273,8 @@ def _names(
 # --------------------------------------------------------------------------------------------------- scores
 
 ROW, ABOVE, BELOW = 13.5, 6, 24  # px: of an agent, around all
-NAMES = 42  # percent of the width that names take, left of the scale
+NAMES = 46  # percent of the width that names take, left of the scale
+ROOM_OF_NAMES = {"roomy": 32, "tight": 20}  # signs
 
 
 def first_scores(points: Sequence[Point], *, name: str, title: str) -> SafeString:
@@ -299,8 +300,7 @@ def first_scores(points: Sequence[Point], *, name: str, title: str) -> SafeStrin
     for tick in tens:
         label = f"{round(100 * tick)}{'%' if tick == tens[-1] else ''}"
         marks.append(_below(x(tick), bottom + 15, label))
-    for css, (width, _) in ROOMS.items():
-        room = int((NAMES * width / 100 - 8) / SIGN)
+    for css, room in ROOM_OF_NAMES.items():
         for point, label in zip(points, cut_apart([p.name for p in points], room), strict=True):
             marks.append(
                 text(

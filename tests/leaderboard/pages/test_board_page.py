@@ -128,7 +128,7 @@ def test_counts_say_what_they_count(client, ongoing):
     assert "Agents 17 ranked, of 18 listed" in text
     assert "Complete agents 16 ran all tasks" in text
     assert "1 more is listed without a rank" in text
-    assert "All columns · CSV 17 agents" in text
+    assert "All columns · CSV of these rows 17 agents" in text
 
 
 def test_one_ranked_agent_is_better_than_nobody(client, publish):
@@ -802,7 +802,7 @@ class TestCsv:
         pks = [ongoing.entries.get(name=name).agent_id for name in ("a05", "stopped")]
         assert agents(f"a={pks[1]}&a={pks[0]}") == ["a05", "stopped"]
         page = client.get("/b/toy?find=a03&target=subset").content.decode()
-        assert 'href="/b/toy/board.csv?target=subset&amp;find=a03">CSV</a>' in page
+        assert 'href="/b/toy/board.csv?target=subset&amp;find=a03">CSV<span' in page
 
     def test_what_is_not_there_is_not_found(self, client, ongoing):
         assert client.get("/b/toy/board.csv?board=9").status_code == 404

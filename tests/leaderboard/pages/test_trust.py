@@ -196,6 +196,12 @@ def test_a_level_asks_for_at_least_that(client, board, query, missing):
         assert f'<option value="{query[6:]}" selected>' in response.content.decode()
 
 
+def test_a_row_leads_to_the_logs_that_are_linked(client, board):
+    ((name, address),) = LOGS.items()
+    link = f'<a class="mark" href="{address}" rel="nofollow" aria-label="Logs of linked">{name}</a>'
+    assert client.get("/b/toy").content.decode().count(link) == 1
+
+
 def test_ties_are_those_of_the_leader_whoever_is_shown(client, board):
     for query in ("", "?find=plain", "?find=linked"):
         response = client.get(f"/b/toy{query}")
