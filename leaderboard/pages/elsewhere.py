@@ -122,35 +122,38 @@ def card(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def first_of(benchmark: Benchmark) -> tuple[list[Ranked], int]:
-    """The first agents of the latest board that make headlines, and how many are ranked: four queries."""
+    """The first agents of the latest board that make headlines, and how many are ranked: two queries."""
     board = benchmark.boards.order_by("-number").first()
     if board is None:
         return [], 0
     target = board.content["targets"][board.target]
-    fields = [F(f"line__at__{board.target}__{name}") for name in ("rank_lower", "rank", "rank_upper")]
+    names = ("rank_lower", "rank", "rank_upper", "tied_with")
+    fields = [F(f"line__at__{board.target}__{name}") for name in names]
     levels = [*Trust.values][[*Trust.values].index(head_of(board).headline_from) :]
     ranked = board.entries.filter(rank__isnull=False, line__trust__in=levels)
     entries = ranked.exclude(line__marks__contains=[RECALLED]).order_by("position")
-    rows = list(entries.values_list("name", *fields)[:MAX_AGENTS])
-    tied = tied_with(board, rows[0][0]) if rows else None
-    first = [
-        (lower or rank, rank, upper or rank, mark_of(name, target["may_be_first"], tied))
-        for name, lower, rank, upper in rows
+    rows = list(entries.values_list("name", "position", *fields)[:MAX_AGENTS])
+    first = set(target["may_be_first"])
+    tied = tied_positions(rows[0][1], rows[0][-1]) if rows and rows[0][2] else None
+    shown = [
+        (
+            lower or rank,
+            rank,
+            upper or rank,
+            standing(could_be_best=name in first, is_tied=is_in(place, tied)),
+        )
+        for name, place, lower, rank, upper, _ in rows
     ]
-    return first, target["n_ranked"]
+    return shown, target["n_ranked"]
 
 
-def tied_with(board: Board, leader: str) -> set[str] | None:
-    """The leader, and who is tied with it; None where that is not known."""
-    at = board.entries.values_list(f"line__at__{board.target}", flat=True).get(name=leader)
-    if at["rank_lower"] is None:
-        return None
-    names = list(board.entries.order_by("position").values_list("name", flat=True))
-    return {leader, *(name for first, last in at["tied_with"] for name in names[first : last + 1])}
+def tied_positions(leader: int, ties: Sequence[Sequence[int]]) -> set[int]:
+    """Of the leader, and of who is tied with it."""
+    return {leader, *(place for first, last in ties for place in range(first, last + 1))}
 
 
-def mark_of(name: str, first: Collection[str], tied: Collection[str] | None) -> Standing:
-    return standing(could_be_best=name in first, is_tied=None if tied is None else name in tied)
+def is_in(place: int, tied: Collection[int] | None) -> bool | None:
+    return None if tied is None else place in tied
 
 
 def draw_card(ranked: Sequence[Ranked], n_ranked: int) -> bytes:
@@ -228,7 +231,7 @@ N_ROWS, MAX_ROWS = 10, 50
 def embed(request: HttpRequest, slug: str) -> HttpResponse:
     """Other sites may frame this page alone; on it there is nothing to press but links that lead out.
 
-    The latest board, and of its agents what is shown: four queries, and two where the data are newer.
+    The latest board, and of its agents what is shown: three queries, and two where the data are newer.
     """
     benchmark, n = visible(slug), request.GET.get("n", "")
     wanted = int(n[:4]) if n.isascii() and n.isdecimal() else N_ROWS
@@ -249,15 +252,19 @@ def _embed_page(board: Board, n: int) -> dict[str, Any]:
     n_ranked = standings.targets[board.target].n_ranked
     ranked = [line for line in words.in_order(standings) if line.at[board.target].rank is not None]
     heading = {line.agent for line in ranked if words.in_headlines(standings, line)}
-    leader = next((line.agent for line in ranked if line.agent in heading), ranked[0].agent if ranked else "")
-    tied = tied_with(board, leader) if leader else None
     first = heading.intersection(standings.targets[board.target].may_be_first)
+    leader = next((line for line in ranked if line.agent in heading), ranked[0] if ranked else None)
+    places, tied = {line.agent: place for place, line in enumerate(standings.agents)}, None
+    if leader and leader.at[board.target].rank_lower is not None:
+        ties = board.entries.values_list(f"line__at__{board.target}__tied_with", flat=True)
+        tied = tied_positions(places[leader.agent], ties.get(position=places[leader.agent]))
     rows = []  # the ranks that each may hold, never one alone that was not told for sure; drawn; the score
     for line in ranked[:n]:
         at, ranks, bar = line.at[board.target], "not known", ""
         if at.rank is not None and at.rank_lower is not None and at.rank_upper is not None:
             ranks = f"{at.rank_lower:,}–{at.rank_upper:,}"
-            marked = mark_of(line.agent, first, tied)
+            is_tied = is_in(places[line.agent], tied)
+            marked = standing(could_be_best=line.agent in first, is_tied=is_tied)
             bar = rank_bar(at.rank, (at.rank_lower, at.rank_upper, marked), n_ranked)
         rows.append((line, ranks, bar, f"{'~' if at.estimated else ''}{words.percent(at.score or 0.0)}"))
     return {
