@@ -32,7 +32,7 @@ from leaderboard.plots.marks import (
 from leaderboard.plots.ranks import Standing
 
 WIDTH, HEIGHT = 528, 286
-LEFT, RIGHT, TOP, BOTTOM = 13, 97.5, 10, 36  # percents of the width; px above and below the scale
+LEFT, RIGHT, TOP, BOTTOM = 10.5, 97.5, 10, 36  # percents of the width; px above and below the scale
 DOTS: dict[Standing, tuple[str, str, float, float]] = {  # fill, stroke, radius, width of the stroke
     "first": ("lead", "paper", 5, 1),
     "both": ("lead", "ink", 5, 2),
@@ -48,7 +48,7 @@ WHISKERS: dict[Standing, str] = {
     "worse": "worse",
     "muted": "muted",
 }
-SIGN = 7.2  # px, a letter of a name, in one of wide letters
+SIGN = 6.7  # px, a letter of a name in the mean
 # Widths that names are placed for, and how long these may be; which is in sight, says the stylesheet.
 ROOMS = {"roomy": (WIDTH, 30), "tight": (288, 22)}
 MAX_TICKS = 5  # of words along the bottom, on a phone
@@ -142,7 +142,7 @@ def pareto(points: Sequence[Point], axis: Axis, *, name: str, title: str) -> Saf
         lines.append(steps([*places, (RIGHT, places[-1][1])], stroke="pareto", fluid=True))
     marks = [stretched(lines, HEIGHT)]
     for tick in tens:
-        label = f"{round(100 * tick)}{'%' if tick == tens[-1] else ''}"
+        label = f"{round(100 * tick)}{'%' if tick == tens[0] else ''}"
         marks.append(text(f"{LEFT:g}%", y(tick) + 4, label, anchor="end", dx=-4))
     for place, (v, label) in enumerate(ticks):
         css = "roomy" if place % 2 and len(ticks) > MAX_TICKS else ""
@@ -274,7 +274,7 @@ def _names(
 
 ROW, ABOVE, BELOW = 13.5, 6, 24  # px: of an agent, around all
 NAMES = 46  # percent of the width that names take, left of the scale
-ROOM_OF_NAMES = {"roomy": 32, "tight": 20}  # signs
+ROOM_OF_NAMES = {"roomy": 32, "tight": 19}  # signs
 
 
 def first_scores(points: Sequence[Point], *, name: str, title: str) -> SafeString:

@@ -161,7 +161,7 @@ class TestWords:
                 assert text.text not in ("beaten", "too")
                 x, y = float(text.get("x").removesuffix("%")) * width / 100, float(text.get("y"))
                 x += float(text.get("dx", 0))
-                size = 7.2 * len(text.text)
+                size = 6.7 * len(text.text)
                 left = x - size * ("start", "middle", "end").index(text.get("text-anchor")) / 2
                 boxes.append((left, y - 11, left + size, y + 2))
         assert boxes
