@@ -4,7 +4,7 @@ Nothing is computed or worded here but what this page alone tells.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -12,6 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 
+from leaderboard.boards.export import as_csv
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.queries import (
     NoBoardYet,
@@ -39,13 +40,12 @@ from leaderboard.pages.board_table import (
 from leaderboard.pages.caching import cached_page
 from leaderboard.pages.replay_summary import replay_summary
 from leaderboard.plots.marks import Chart
-from leaderboard.plots.pareto import Point, cost_axis, day_axis, pareto
+from leaderboard.plots.pareto import Point, cost_axis, day_axis, first_scores, pareto
 from leaderboard.studies.answers import Standings, TargetLine, printed, table, words
 
 N_ROWS = 100  # before one asks for all
 SWITCH = {"full": "all {n} tasks", "subset": "the {n} ranking tasks", "domain": "tasks like these"}
 ONE_TASK = {"full": "the one task", "subset": "the one ranking task", "domain": "tasks like this one"}
-TIES = {"lead": "the reference", "tied": "tied with it", "worse": "not tied with it", "muted": "not known"}
 SIGNS = re.compile(r"([\\`*_\[\]<>|~#&]|^[-+=])")  # that Markdown may take for something else
 SCORES = ("Score %", "Subset %", "All %")
 LEFT = ("Agent", "Trust", "Date", "Marks")
@@ -65,7 +65,8 @@ def board_page(benchmark: Benchmark, params: QueryDict, *, number: int | None = 
     target = choose_target(standings, query["target"])
     lines, believed = lines_at(standings, target, entries), words.whole_costs(standings)
     shown = board_query.filtered(lines, query, believed)
-    reference = choose_reference(lines, query["vs"], shown)
+    reference = choose_reference(lines, query["vs"])
+    plots = plots_of(lines, standings)
     compare_to(reference, lines, standings)
     is_ranked = reference is not None and reference.pk == number_in(query["vs"])
     latest = board.number
@@ -83,6 +84,9 @@ def board_page(benchmark: Benchmark, params: QueryDict, *, number: int | None = 
         "score_head": table.HEADS[target],
         "query": query,
         "lines": lines,
+        "shown": {line.entry.agent for line in shown},
+        "plots": plots,
+        "plot": query["plot"] if query["plot"] in plots else next(iter(plots), ""),
         "latest": latest,
         "is_latest": board.number == latest,
         "withdrawn": withdrawn,
@@ -105,15 +109,13 @@ def choose_target(standings: Standings, wanted: str = "") -> str:
     return wanted if target and target.n_ranked else standings.target
 
 
-def choose_reference(
-    lines: Sequence[BoardLine], wanted: str = "", shown: Sequence[BoardLine] = ()
-) -> BoardLine | None:
-    """The ranked agent asked for by its number; else the first that is shown, or the leader; may be None."""
+def choose_reference(lines: Sequence[BoardLine], wanted: str = "") -> BoardLine | None:
+    """The ranked agent asked for by its number; else the leader; may be None."""
     pk = number_in(wanted)
     matching = (
         line for line in lines if pk is not None and line.pk == pk and line.target_result.rank is not None
     )
-    return next(matching, leader_of(shown) or leader_of(lines))
+    return next(matching, leader_of(lines))
 
 
 def since(board: Board, entries: list[Entry], wanted: str) -> dict[str, Any] | None:
@@ -135,6 +137,7 @@ def _sentences(page: dict[str, Any]) -> dict[str, Any]:
     is_full = board.benchmark.full_runs_only_at or not in_batches
     return {
         "verdict_parts": words.headline_parts(standings, target),
+        "figures": _figures(page),
         "headline": words.headline(standings, target),
         "second_run": words.second_run_text(standings, target),
         "tells_trust": words.tells_trust(standings),
@@ -158,37 +161,54 @@ def _sentences(page: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _figures(page: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """The verdict in large type, each with what it is and of which agent: best score, cheapest, how many."""
+    standings, lines = page["standings"], page["lines"]
+    heading = [line for line in lines if line.target_result.rank is not None and line.in_headlines]
+    leader, first = leader_of(lines), [line for line in heading if line.could_be_best]
+    if leader is None:
+        return []
+    score = f"{leader.cells[page['score_head']]}{f' ± {leader.half_width}' if leader.half_width else ''}%"
+    figures = [(score, "highest score", leader.entry.agent)]
+    costs = words.whole_costs(standings)
+    known = [line for line in first if line.entry.agent in costs]
+    measured = [line for line in known if not words.cost_text(line.entry).startswith("~")]
+    alike = measured if len(measured) > 1 else known
+    if len(alike) > 1 or len(first) == len(alike) == 1:
+        cheapest = min(alike, key=lambda line: costs[line.entry.agent])
+        what = "cheapest that could be best"
+        figures.append((words.cost_text(cheapest.entry), what, cheapest.entry.agent))
+    if first and len(heading) > 1:
+        what = "could be the best (95%)"
+        figures.append((f"{len(first):,} of {len(heading):,}", what, ""))
+    return figures
+
+
 def _rows(page: dict[str, Any], shown: Sequence[BoardLine]) -> dict[str, Any]:
-    standings, reference, order = page["standings"], page["reference"], page["order"]
+    order = page["order"]
     n_ranked = page["target_line"].n_ranked
     ranked = board_query.sort_lines([line for line in shown if line.target_result.rank is not None], order)
     rows = ranked if page["query"]["rows"] == "all" else ranked[:N_ROWS]
     all_ranked = [line for line in page["lines"] if line.target_result.rank is not None]
-    counted = f"{len(ranked):,} of {n_ranked:,} agents; ranks are among all {n_ranked:,}."
-    if len(ranked) == n_ranked:
-        counted = words.counted(n_ranked, "agent")
-    # The last row that is tied with the leader, where worse ones follow below it.
-    tied = [place for place, line in enumerate(rows) if line.standing in ("lead", "tied")]
-    is_divided = page["is_leader"] and order == "rank" and tied and tied[-1] < len(rows) - 1
+    counted = words.counted(n_ranked, "agent")
+    if len(ranked) < n_ranked:
+        counted = f"{len(ranked):,} of {n_ranked:,} agents; ranks are among all {n_ranked:,}."
+        if n_first := sum(line.could_be_best for line in all_ranked):
+            n_shown = sum(line.could_be_best for line in ranked)
+            counted = f"{counted} {n_shown:,} of the {n_first:,} that could be the best."
     is_unbelieved = any(line.cells.get("Cost") == words.UNBELIEVED for line in page["lines"])
-    n_tied = reference.n_tied if reference else None
-    n_first, columns = len(page["target_line"].may_be_first), columns_of(page)
-    n_named = sum(bool(words.in_headlines(standings, line.entry)) for line in all_ranked)
+    columns = columns_of(page)
     return {
         "columns": columns,
-        "n_columns": 3 + page["is_wide"] + len(columns),  # with rank, ranks, agent and what is ticked
+        "n_columns": 4 + len(columns),  # with what is ticked, rank, ranks and agent
         "middle": max(1, n_ranked // 2),
         "ranked": ranked,
         "rows": rows,
         "has_more": len(rows) < len(ranked),
         "unranked": [line for line in shown if line.target_result.rank is None],
         "counted": counted,
-        "n_tied": n_tied,
-        "divided": rows[tied[-1]] if is_divided else None,
-        "is_mixed": is_divided and any(line.standing == "worse" for line in rows[: tied[-1]]),
-        "n_named": n_named,
-        # Whether not as many rows are tinted as agents could be the best.
-        "is_other": page["is_leader"] and n_tied and n_first and n_first not in (n_tied + 1, n_named),
+        "is_filled": n_ranked > 1 and any(line.could_be_best for line in all_ranked),
+        "is_outlined": any(line.standing in ("both", "tied") for line in all_ranked),
         "common_marks": common_marks(all_ranked),
         "implausible": words.LEGEND[words.UNBELIEVED] if is_unbelieved else "",
     }
@@ -197,8 +217,11 @@ def _rows(page: dict[str, Any], shown: Sequence[BoardLine]) -> dict[str, Any]:
 def _bar(page: dict[str, Any], shown: Sequence[BoardLine], costs: Any) -> dict[str, Any]:
     query, reference, lines = page["query"], page["reference"], page["lines"]
     filters, leader, slug = board_query.filters_of(query), leader_of(lines), page["board"].benchmark.slug
-    is_default = reference is (leader_of(shown) or leader) and (not query["vs"] or reference is leader)
-    defaults = {"target": page["standings"].target, "sort": "rank"}
+    defaults = {
+        "target": page["standings"].target,
+        "sort": "rank",
+        "plot": next(iter(page["plots"]), page["plot"]),
+    }
 
     def cleaned(parameters: dict[str, str]) -> dict[str, str]:
         return {
@@ -210,9 +233,10 @@ def _bar(page: dict[str, Any], shown: Sequence[BoardLine], costs: Any) -> dict[s
         {
             "target": page["target"],
             "sort": page["order"],
-            "vs": str(reference.pk) if reference and not is_default else "",
+            "vs": str(reference.pk) if reference and reference is not leader else "",
             "view": query["view"],
             "rows": query["rows"],
+            "plot": page["plot"],
         }
         | filters
     )
@@ -220,23 +244,26 @@ def _bar(page: dict[str, Any], shown: Sequence[BoardLine], costs: Any) -> dict[s
     def address(**changes: str) -> str:
         return board_query.query_string(parameters | cleaned(changes))
 
-    vs = str(reference.pk) if reference and not page["is_leader"] else ""
     of_board = {} if page["is_latest"] else {"board": str(page["board"].number)}
-    drawing = board_query.query_string({"target": parameters["target"], "vs": vs} | of_board).removesuffix(
-        "?"
+    of_drawing = {"target": parameters["target"], "vs": parameters["vs"]} | filters | of_board
+    drawing, as_shown = (
+        board_query.query_string(told).removesuffix("?") for told in (of_drawing, parameters | of_board)
     )
-    markdown = board_query.query_string(parameters | of_board).removesuffix("?")
     leader_address = address(vs="")
     return {
         "filters": filters,
-        "is_default": is_default,
+        "n_filters": sum(bool(text) for name, text in filters.items() if name != "find"),
         "choices": [
             _target_choice(page["standings"].targets[target], target) | {"address": address(target=target)}
             for target in words.TARGETS
         ],
         "hidden_fields": [(n, text) for n, text in parameters.items() if text and n not in filters],
-        "scaffolds": board_query.offered(lines, "scaffold"),
-        "models": board_query.offered(lines, "model"),
+        "parts": [
+            (part, names, filters[part])
+            for part in board_query.PARTS
+            if (names := board_query.offered(lines, part)) or filters[part]
+        ],
+        "is_dated": any(line.entry.submitted_at for line in lines),
         "costs": board_query.offered_costs(list(costs), board_query.amount(query["cost"])),
         "levels": board_query.LEVELS if words.tells_trust(page["standings"]) or filters["trust"] else {},
         "shows": board_query.SHOWN,
@@ -246,8 +273,10 @@ def _bar(page: dict[str, Any], shown: Sequence[BoardLine], costs: Any) -> dict[s
         "address_of_rows": address(rows="all"),
         "address_of_wide": address(view="all"),
         "address_of_plain": address(view=""),
-        "address_of_drawing": reverse("pages:plot", args=[slug, "cost"]) + drawing,
-        "address_of_markdown": reverse("pages:board_markdown", args=[slug]) + markdown,
+        "switch": [(SWITCHED[name], address(plot=name), name == page["plot"]) for name in page["plots"]],
+        "address_of_drawing": reverse("pages:plot", args=[slug, page["plot"] or "cost"]) + drawing,
+        "address_of_markdown": reverse("pages:board_markdown", args=[slug]) + as_shown,
+        "address_of_csv": reverse("pages:board_csv", args=[slug]) + as_shown,
         "versus": f"{leader_address}{'' if leader_address == '?' else '&'}vs=",  # but for the number
     }
 
@@ -273,97 +302,106 @@ def board(request: HttpRequest, slug: str, number: int | None = None) -> HttpRes
         return render(request, "pages/no_board.html", {"benchmark": benchmark, "here": "board"})
     except NoSuchBoard as missing:
         raise Http404(str(missing)) from missing
-    page |= {"chart": score_chart(page), "replay_summary": replay_summary(benchmark, page["standings"])}
+    page |= {
+        "chart": score_chart(page),
+        "reading": reading(page, page["reference"]) if page["reference"] else "",
+    }
+    page |= {"replay_summary": replay_summary(benchmark, page["standings"])}
     return render(request, "pages/board.html", {"page": page, "benchmark": benchmark, "here": "board"})
 
 
-# ------------------------------------------------------------------------------------------------ the chart
+# ------------------------------------------------------------------------------------------------ the plots
 
 
-def score_chart(page: dict[str, Any]) -> Chart | None:
-    """Cost against score; score through time where there is no cost; None where there is no date either.
+TITLES = {"cost": "Cost against score", "date": "Score through time", "scores": "The first agents"}
+SWITCHED = {"cost": "Cost", "date": "Date", "scores": "Scores"}
+N_SCORES = 20  # agents that are drawn one by one
 
-    None also for a single agent, whose dot would be against nothing.
+
+def plots_of(lines: Sequence[BoardLine], standings: Standings) -> dict[str, dict[str, float]]:
+    """What can be drawn of the ranked agents: for each plot by agent where it stands along the bottom.
+
+    None of a single agent, whose dot would be against nothing.
     """
-    standings = page["standings"]
-    ranked = [line for line in page["lines"] if line.target_result.rank is not None]
+    ranked = [line.entry for line in lines if line.target_result.rank is not None]
     if len(ranked) < 2:
-        return None
+        return {}
     costs = words.whole_costs(standings)
-    headliners = {line.entry.agent for line in ranked if words.in_headlines(standings, line.entry)}
-    of = "agents" if len(headliners) == len(ranked) else words.headline_agents(standings)
-    if drawn := [(line, costs[line.entry.agent]) for line in ranked if line.entry.agent in costs]:
-        lede = "A run is one trial of each task. "
-        lede += f"The line joins {of} that no other beats at their price or less."
-        if n := len(ranked) - len(drawn):
-            its, are = ("its", "is") if n == 1 else ("their", "are")
-            lede += (
-                f" {words.counted(n, 'agent')} without a plausible cost of all {its} trials {are} not drawn."
-            )
-        return _drawn(page, drawn, headliners, "Cost", "Cost against score", lede)
     # The first day of a month or a year that is stated alone.
-    days = [(line, f"{line.entry.submitted_at[:10]}-01-01") for line in ranked if line.entry.submitted_at]
-    if not days:
+    days = {one.agent: f"{one.submitted_at[:10]}-01-01"[:10] for one in ranked if one.submitted_at}
+    found = {
+        "cost": {one.agent: costs[one.agent] for one in ranked if one.agent in costs},
+        "date": {agent: float(date.fromisoformat(day).toordinal()) for agent, day in days.items()},
+        "scores": {one.agent: 0.0 for one in ranked[:N_SCORES]},
+    }
+    return {name: drawn for name, drawn in found.items() if drawn}
+
+
+def score_chart(page: dict[str, Any], name: str = "") -> Chart | None:
+    """The plot of that name, by default what the address asks for; None where it cannot be drawn."""
+    name, standings = name or page["plot"], page["standings"]
+    drawn = page["plots"].get(name)
+    if not drawn:
         return None
-    bases, why = (
-        {line.entry.cost_basis for line in ranked},
-        "There is no plausible cost of all trials of an agent.",
-    )
-    if bases <= {words.NOT_STATED}:
-        why = "Cost was not stated."
-    elif words.HIDDEN in bases:
-        why = "Cost is hidden by the operator's policy."
-    drawn = [(line, float(date.fromisoformat(day[:10]).toordinal())) for line, day in days]
-    lede = f"{why} The line joins {of} that none before them beats."
-    return _drawn(page, drawn, headliners, "Date", "Score through time", lede)
+    points = [
+        _point(page, line, drawn[line.entry.agent]) for line in page["lines"] if line.entry.agent in drawn
+    ]
+    title = f"{TITLES[name]}, on {words.tasks_of(standings, page['target'])}"
+    if name == "scores":
+        svg = first_scores(points, name=name, title=title)
+    else:
+        axis = cost_axis(points) if name == "cost" else day_axis(points)
+        svg = pareto(points, axis, name=name, title=title)
+    return Chart(name=name, title=TITLES[name], lede=_lede(page, name, len(drawn)), svg=svg)
 
 
-def _drawn(
-    page: dict[str, Any],
-    drawn: Sequence[tuple[BoardLine, float]],
-    headliners: Collection[str],
-    took: str,
-    title: str,
-    lede: str,
-) -> Chart:
-    """The chart of the lines at what they took: a "Cost", or a "Date" as an ordinal day."""
-    points, rows, over = [], [], words.tasks_of(page["standings"], page["target"])
-    for line, at in drawn:
-        entry, result, score = line.entry, line.target_result, line.cells[page["score_head"]]
-        gone = ", withdrawn" if entry.agent in page["withdrawn"] else ""
-        cost = words.cost_text(entry)
-        when = f"{cost} a run" if cost else (entry.submitted_at or "")[:7]
-        points.append(
-            Point(
-                name=entry.agent,
-                title=f"{entry.agent}{gone}: {score}%, {when}",
-                took=at,
-                score=result.score or 0.0,
-                interval=None
-                if result.lower is None or result.upper is None
-                else (result.lower, result.upper),
-                standing=line.standing,
-                address=f"{page['agents']}{line.pk}",
-                more=gone,
-                in_headlines=entry.agent in headliners,
-            )
-        )
-        name = f"{entry.agent} (withdrawn since)" if gone else entry.agent
-        around = line.cells.get("95%", table.NOTHING)
-        text = score if around == table.NOTHING else f"{score} ({around})"
-        rows.append((name, line.cells.get(took, table.NOTHING), text, TIES[line.standing]))
-    axis = cost_axis(points) if took == "Cost" else day_axis(points)
-    return Chart(
-        name="cost",
-        title=title,
-        lede=lede,
-        heads=("Agent", took, f"Score % on {over}, 95%", "Ties"),
-        rows=tuple(rows),
-        svg=pareto(points, axis, name="cost", title=f"{title}, on {over}"),
+def _lede(page: dict[str, Any], name: str, n_drawn: int) -> str:
+    n_ranked, lines = page["target_line"].n_ranked, page["lines"]
+    if name == "scores":
+        first = f"The first {n_drawn:,} of {n_ranked:,} agents" if n_drawn < n_ranked else "All ranked agents"
+        return f"{first}, with 95% intervals."
+    n_heading = sum(line.in_headlines and line.target_result.rank is not None for line in lines)
+    of = "" if n_heading == n_ranked else f" of {words.headline_agents(page['standings'])}"
+    missing, n = "", n_ranked - n_drawn
+    if n:
+        needed = NEEDS[name] if n == 1 else NEEDS[name].replace("its", "their")
+        missing = f" {words.counted(n, 'agent')} without a {needed} {'is' if n == 1 else 'are'} not drawn."
+    if name == "cost":
+        return f"A run is one trial of each task. Line: the best score{of} at a price or less.{missing}"
+    return f"Line: the best score{of} so far.{missing}"
+
+
+NEEDS = {"cost": "plausible cost of all its trials", "date": "date"}
+
+
+def _point(page: dict[str, Any], line: BoardLine, at: float) -> Point:
+    entry, result = line.entry, line.target_result
+    gone = ", withdrawn" if entry.agent in page["withdrawn"] else ""
+    return Point(
+        name=entry.agent,
+        title=reading(page, line),
+        took=at,
+        score=result.score or 0.0,
+        interval=None if result.lower is None or result.upper is None else (result.lower, result.upper),
+        standing=line.standing,
+        address=f"{page['agents']}{line.pk}",
+        more=gone,
+        in_headlines=line.in_headlines,
+        is_out=entry.agent not in page["shown"],
     )
 
 
-# ------------------------------------------------------------------------------------------------- Markdown
+def reading(page: dict[str, Any], line: BoardLine) -> str:
+    """An agent in a line, as a dot is read: score, cost, date."""
+    entry = line.entry
+    gone = ", withdrawn" if entry.agent in page["withdrawn"] else ""
+    score = f"{line.cells[page['score_head']]}{f' ± {line.half_width}' if line.half_width else ''}%"
+    cost = words.cost_text(entry)
+    parts = (score, f"{cost} a run" if cost else "", (entry.submitted_at or "")[:10])
+    return f"{entry.agent}{gone}: {', '.join(filter(None, parts))}"
+
+
+# --------------------------------------------------------------------------------------- Markdown and CSV
 
 
 @for_all
@@ -392,6 +430,21 @@ def markdown(request: HttpRequest, slug: str) -> HttpResponse:
     counted = _escaped(words.sentence(page["counted"]))
     parts.append(f"{counted} Board {board.number}, {board.published_at:%Y-%m-%d}: <{address}>")
     return HttpResponse("\n\n".join(parts) + "\n", content_type="text/markdown; charset=utf-8")
+
+
+@for_all
+def board_csv(request: HttpRequest, slug: str) -> HttpResponse:
+    """The agents that the address shows, of those the ticked ones, with the columns of the whole board."""
+    benchmark = visible(slug)
+    try:
+        page = board_page(benchmark, request.GET, number=number_in(request.GET.get("board", "")))
+    except (NoBoardYet, NoSuchBoard) as missing:
+        raise Http404(str(missing)) from missing
+    ticked = {number_in(text) for text in request.GET.getlist("a")}
+    lines = [line for line in (*page["ranked"], *page["unranked"]) if not ticked or line.pk in ticked]
+    named = {"Content-Disposition": f'attachment; filename="{slug}-board-{page["board"].number}.csv"'}
+    content = as_csv(table.flat(line.entry) for line in lines)
+    return HttpResponse(content, content_type="text/csv; charset=utf-8", headers=named)
 
 
 def _escaped(text: str) -> str:

@@ -1,6 +1,7 @@
 """What the address of a board asks for, known or not: the order of its agents, and which are shown."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date
 from math import isfinite
 from urllib.parse import urlencode
 
@@ -12,14 +13,16 @@ from leaderboard.studies.answers import words
 
 # ------------------------------------------------------------------------------------------ what is asked for
 
-FILTERS = ("find", "scaffold", "model", "cost", "show", "trust")
-PARAMETERS = ("target", "sort", "vs", "view", "rows", "since", *FILTERS)
+PARTS = ("scaffold", "model", "organisation")
+FILTERS = ("find", *PARTS, "cost", "from", "to", "show", "trust")
+PLOTS = ("cost", "date", "scores")
+PARAMETERS = ("target", "sort", "vs", "view", "rows", "plot", "since", *FILTERS)
 LONGEST_SHOWN = 40  # characters of what an address asks for
 LONGEST = 255  # of what is looked for: no name is longer
 MAX_OFFERED = 60  # names of a list to choose from; beyond, one types
 LEVELS = {"": "any", "logs": "logs linked or verified", "verified": "verified"}
 SHOWN = {"": "every agent", "model": "best for each model", "scaffold": "best for each scaffold"}
-SMALLEST_FIRST = ("rank", "agent", "cost")
+SMALLEST_FIRST = ("rank", "agent", "cost", "organisation")
 
 
 def read_query(params: QueryDict) -> dict[str, str]:
@@ -63,6 +66,14 @@ def unknown(query: Mapping[str, str], *, is_ranked: bool) -> tuple[str, ...]:
         f"Unknown view “{shown['view']}”. Use all. The plain view is shown.": (
             query["view"] not in ("", "all")
         ),
+        f"Unknown plot “{shown['plot']}”. Use {_listed_names(PLOTS)}. The first of these is shown.": (
+            query["plot"] not in ("", *PLOTS)
+        ),
+    } | {
+        f"“{shown[end]}” is not a date. Use YYYY-MM-DD. Dates are not limited.": bool(
+            query[end] and not day(query[end])
+        )
+        for end in ("from", "to")
     }
     return tuple(sentence for sentence, is_unknown in faults.items() if is_unknown)
 
@@ -101,9 +112,10 @@ def filters_of(query: Mapping[str, str]) -> dict[str, str]:
     cost = amount(query["cost"])
     return {
         "find": query["find"].strip(),
-        "scaffold": query["scaffold"],
-        "model": query["model"],
+        **{part: query[part] for part in PARTS},
         "cost": "" if cost is None else f"{cost:g}",
+        "from": day(query["from"]),
+        "to": day(query["to"]),
         "show": query["show"] if query["show"] in SHOWN else "",
         "trust": query["trust"] if query["trust"] in LEVELS else "",
     }
@@ -118,8 +130,10 @@ def filtered(
     """
     filters, cost = filters_of(query), amount(query["cost"])
     parts = []  # the name that is typed as it stands, else those that hold it
-    for part in ("scaffold", "model"):
+    for part in PARTS:
         text, known = filters[part], {getattr(line.entry, part) for line in lines}
+        if not text:
+            continue
         holding = {name for name in known if text.casefold() in name.casefold()}
         parts.append((part, {text} if text in known else holding))
     found, first = filters["find"].casefold().split(), dict[str, BoardLine]()
@@ -130,10 +144,29 @@ def filtered(
             all(word in text for word in found)
             and (cost is None or (entry.agent in believed and (entry.cost_usd or 0.0) <= cost))
             and (not filters["trust"] or words.at_least(entry.trust, filters["trust"]))
+            and _is_between(entry.submitted_at, filters["from"], filters["to"])
             and all(getattr(entry, part) in names for part, names in parts)
         ):
             first.setdefault(str(getattr(entry, filters["show"] or "agent")), line)
     return list(first.values())
+
+
+def _is_between(date_text: str | None, first: str, last: str) -> bool:
+    """Whether a date, or some day of a month or a year that is stated alone, lies between two days."""
+    if not first and not last:
+        return True
+    if not date_text:
+        return False
+    shown = date_text[:10]
+    return shown >= first[: len(shown)] and (not last or shown <= last)
+
+
+def day(text: str) -> str:
+    """A day of an address as YYYY-MM-DD; empty where it is none."""
+    try:
+        return date.fromisoformat(text.strip()).isoformat()
+    except ValueError:
+        return ""
 
 
 def amount(text: str) -> float | None:
@@ -145,7 +178,7 @@ def amount(text: str) -> float | None:
 
 
 def offered(lines: Iterable[BoardLine], part: str) -> list[str]:
-    """The scaffolds or models to choose from; empty where there are too many, or no two."""
+    """The scaffolds, models or organisations to choose from; empty where there are too many, or no two."""
     names = sorted({str(getattr(line.entry, part)) for line in lines} - {""}, key=str.casefold)
     return names if 1 < len(names) <= MAX_OFFERED else []
 

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 
 from leaderboard.boards.models import Entry
 from leaderboard.pages.templatetags.figures import HIDDEN, NONE, NOT_STATED, cell, day, marks
-from leaderboard.plots.ranks import Standing, rank_bar
+from leaderboard.plots.ranks import Standing, rank_bar, standing
 from leaderboard.studies.answers import AtTarget, Line, Standings, table, words
 
 LONGEST_LINE = 120  # characters of a name: two lines of the table
@@ -33,10 +33,39 @@ class BoardLine:
     standing: Standing = "muted"
     n_ranked: int = 0
     more_versions: str = ""  # 19 more versions
+    in_headlines: bool = True
+    could_be_best: bool = False
+    is_reference: bool = False  # another than the leader
+
+    @property
+    def css(self) -> str:
+        """Of its row: filled where it could be the best, outlined where it is tied with the reference."""
+        marked = {"first": "first", "both": "first tied", "tied": "tied"}.get(self.standing, "")
+        return f"{marked} reference".strip() if self.is_reference else marked
+
+    @property
+    def half_width(self) -> str:
+        """4.1: half of the 95% interval of its score, in points; empty without one."""
+        at = self.target_result
+        return "" if at.lower is None or at.upper is None else words.percent((at.upper - at.lower) / 2)
+
+    @property
+    def ranks(self) -> str:
+        """1–11: the ranks that hold its own with 95%, for all agents at once."""
+        at = self.target_result
+        if at.rank_lower is None or at.rank_upper is None:
+            return ""
+        return "–".join(f"{end:,}" for end in sorted({at.rank_lower, at.rank_upper}))
 
     @property
     def bounds(self) -> str:
         return words.bounds_text(self.target_result)
+
+    @property
+    def links(self) -> tuple[tuple[str, str], ...]:
+        """Where its logs, its report and its code are, of what is stated as an address of the web."""
+        links = self.entry.links.items()
+        return tuple(one for one in links if one[1].startswith(("https://", "http://")))
 
     @property
     def about(self) -> tuple[tuple[str, str], ...]:
@@ -72,8 +101,9 @@ class BoardLine:
 def lines_at(standings: Standings, target: str, entries: Sequence[Entry] = ()) -> list[BoardLine]:
     """The lines for a target, by rank; those without a rank last, by name."""
     pks = {entry.name: entry.agent_id for entry in entries}
-    n = standings.targets[target].n_ranked
+    n, first = standings.targets[target].n_ranked, set(standings.targets[target].may_be_first)
     rows, more = table.rows(standings, target), words.more_versions(standings, target)
+    heading = {line.agent for line in standings.agents if words.in_headlines(standings, line)}
     return [
         BoardLine(
             entry,
@@ -82,26 +112,31 @@ def lines_at(standings: Standings, target: str, entries: Sequence[Entry] = ()) -
             pks.get(entry.agent, 0),
             n_ranked=n,
             more_versions=more.get(entry.agent, ""),
+            in_headlines=entry.agent in heading,
+            could_be_best=entry.agent in first & heading,
         )
         for entry, cells in zip(words.in_order(standings, target), rows, strict=True)
     ]
 
 
 def leader_of(lines: Sequence[BoardLine]) -> BoardLine | None:
-    return lines[0] if lines and lines[0].target_result.rank is not None else None
+    """The first of those that headlines are made from; where there is none, the first."""
+    ranked = [line for line in lines if line.target_result.rank is not None]
+    return next((line for line in ranked if line.in_headlines), ranked[0] if ranked else None)
 
 
 def compare_to(reference: BoardLine | None, lines: Sequence[BoardLine], standings: Standings) -> None:
-    """Mark how each line stands to the reference; nothing is marked where its ties are not known."""
-    if reference is None or reference.target_result.rank_lower is None:
+    """Mark each line by whether it could be the best, and by whether it is tied with the reference."""
+    if reference is None:
         return
-    ties = reference.target_result.tied_with
+    ties, is_leader = reference.target_result.tied_with, reference is leader_of(lines)
     tied = {line.agent for first, last in ties for line in standings.agents[first : last + 1]}
+    tied.add(reference.entry.agent)
+    reference.is_reference = not is_leader
     for line in lines:
-        if line is reference:
-            line.standing = "lead"
-        elif line.target_result.rank is not None:
-            line.standing = "tied" if line.entry.agent in tied else "worse"
+        if line.target_result.rank is not None:
+            is_tied = None if reference.target_result.rank_lower is None else line.entry.agent in tied
+            line.standing = standing(could_be_best=line.could_be_best, is_tied=is_tied, is_leader=is_leader)
 
 
 def common_marks(lines: Sequence[BoardLine]) -> tuple[str, ...]:
@@ -110,6 +145,14 @@ def common_marks(lines: Sequence[BoardLine]) -> tuple[str, ...]:
 
 
 # -------------------------------------------------------------------------------------------------- columns
+
+
+def score_cell(page: Page, line: BoardLine) -> SafeString | str:
+    """66.9; on a phone, where there is no column for it, with half of its interval."""
+    score = cell(line, page["score_head"])
+    if page["is_wide"] or not line.half_width:
+        return score
+    return format_html('{} <small class="half">± {}</small>', score, line.half_width)
 
 
 def error_cell(page: Page, line: BoardLine) -> SafeString | str:
@@ -210,11 +253,19 @@ COLUMNS = (
         "{score}",
         "{tasks}",
         order=lambda line: line.target_result.score,
-        cell=lambda page, line: cell(line, page["score_head"]),
+        cell=score_cell,
     ),
     TableColumn("interval", "95%", "interval", "95%"),
-    TableColumn("se", "± SE", cell=error_cell, is_wide=True),
-    TableColumn("naive", "naive", "", "naive", is_optional=True, is_wide=True),
+    TableColumn("se", "± SE", "", "", lambda line: line.target_result.se, error_cell, is_wide=True),
+    TableColumn(
+        "naive",
+        "naive",
+        "",
+        "naive",
+        lambda line: line.target_result.naive_se,
+        is_optional=True,
+        is_wide=True,
+    ),
     TableColumn("full", "All {n_full}", "%", "All %", score_at("full"), is_optional=True),
     TableColumn("subset", "On {n_subset}", "%", "Subset %", score_at("subset"), is_optional=True),
     TableColumn("cost", "Cost", "a run", "Cost", believed_cost, cost_cell, is_optional=True),
@@ -222,8 +273,25 @@ COLUMNS = (
     TableColumn("icc", "ICC", "95%, tasks", "ICC", point_icc, icc_cell, is_optional=True, is_wide=True),
     TableColumn("ties", "Ties", "", "Ties", lambda line: line.n_tied, is_wide=True),
     TableColumn("tasks", "Tasks", "", "Tasks", lambda line: line.entry.n_tasks, is_wide=True),
-    TableColumn("submissions", "Submissions", cell=submissions_cell, is_wide=True),
-    TableColumn("organisation", "Organisation", cell=organisation_cell, is_wide=True, is_text=True),
+    TableColumn(
+        "submissions",
+        "Submissions",
+        "",
+        "",
+        lambda line: line.entry.n_submissions,
+        submissions_cell,
+        is_wide=True,
+    ),
+    TableColumn(
+        "organisation",
+        "Organisation",
+        "",
+        "",
+        lambda line: line.entry.organisation.casefold() or None,
+        organisation_cell,
+        is_wide=True,
+        is_text=True,
+    ),
     TableColumn("marks", "Marks", cell=marks, is_wide=True, is_text=True),
     TableColumn("date", "Date", order=lambda line: line.entry.submitted_at, cell=date_cell),
 )

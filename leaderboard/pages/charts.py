@@ -10,6 +10,7 @@ from leaderboard.boards.queries import NoBoardYet, NoSuchBoard, entries_of, late
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages import agent, board, compare, health, history, replay_summary, tasks
 from leaderboard.pages.access import for_all, number_in, visible
+from leaderboard.pages.board_query import FILTERS, PLOTS
 from leaderboard.pages.caching import cached_page
 from leaderboard.pages.ordered_outcomes import ordered_outcomes
 from leaderboard.pages.uncertainty import variance_chart
@@ -36,6 +37,11 @@ def _replayed(benchmark: Benchmark, params: QueryDict) -> Chart | None:
     return summary["chart"] if summary else None
 
 
+def _of_board(name: str, benchmark: Benchmark, params: QueryDict) -> Chart | None:
+    page = board.board_page(benchmark, params, number=number_in(params.get("board", "")))
+    return board.score_chart(page, name)
+
+
 def _of_study(model: type[Study], draw: Callable[[Any], Chart | None]) -> Draw:
     def drawn(benchmark: Benchmark, params: QueryDict) -> Chart | None:
         study = latest_study(model, benchmark)
@@ -51,9 +57,7 @@ CHARTS: dict[str, Draw] = {
     "quarters": lambda of, params: tasks.task_page(of, _number(params, "task"))["quarters_chart"],
     "agent": lambda of, params: agent.agent_page(of, _number(params, "agent"))["chart"],
     "best": lambda of, _: history.best_chart(of),
-    "cost": lambda of, params: board.score_chart(
-        board.board_page(of, params, number=number_in(params.get("board", "")))
-    ),
+    **{name: partial(_of_board, name) for name in PLOTS},
     "compare": lambda of, params: compare.compare_page(of, params).get("chart"),
     "replayed": _replayed,
     "variance": _of_study(VarianceStudy, lambda of: variance_chart(of.result.get("components") or [])),
@@ -66,7 +70,7 @@ CHARTS: dict[str, Draw] = {
 
 @for_all
 @cached_page(
-    *("agent", "task", "a", "target", "board", "vs"),
+    *("agent", "task", "a", "target", "board", "vs", *FILTERS),
     of_data=True,
     reads=(DriftCheck, ValidationStudy, VarianceStudy),
 )

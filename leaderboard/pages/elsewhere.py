@@ -6,7 +6,7 @@ in the title and description beside it, in the letters of whoever shows them.
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from http import HTTPStatus
 from typing import Any
 from unicodedata import east_asian_width
@@ -27,7 +27,7 @@ from leaderboard.catalog.models import Benchmark, Trust
 from leaderboard.pages.access import absolute, for_all, visible
 from leaderboard.pages.for_programs import printable
 from leaderboard.plots.marks import PAINT, LinearScale
-from leaderboard.plots.ranks import rank_bar
+from leaderboard.plots.ranks import Standing, rank_bar, standing
 from leaderboard.studies.answers import words
 
 # ---------------------------------------------------------------------------------------------------- badge
@@ -108,9 +108,9 @@ MARGIN, ABOVE = 80, 65
 THICK, THIN, EDGE = 26, 10, 3
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 RGB = 2  # the colour type
-# Lowest and highest rank that an agent may hold (its own where no others are known) around its rank, whether
-# it could be the best, and whether an operator verified it.
-Ranked = tuple[int, int, int, bool, bool]
+# Lowest and highest rank that an agent may hold (its own where no others are known) around its rank, and how
+# it is marked.
+Ranked = tuple[int, int, int, Standing]
 
 
 @for_all
@@ -127,34 +127,50 @@ def first_of(benchmark: Benchmark) -> tuple[list[Ranked], int]:
     if board is None:
         return [], 0
     target = board.content["targets"][board.target]
-    fields = [F(f"line__at__{board.target}__{name}") for name in ("rank_lower", "rank", "rank_upper")]
+    names = ("rank_lower", "rank", "rank_upper", "tied_with")
+    fields = [F(f"line__at__{board.target}__{name}") for name in names]
     levels = [*Trust.values][[*Trust.values].index(head_of(board).headline_from) :]
     ranked = board.entries.filter(rank__isnull=False, line__trust__in=levels)
     entries = ranked.exclude(line__marks__contains=[RECALLED]).order_by("position")
-    first = [
-        (lower or rank, rank, upper or rank, name in target["may_be_first"], trust == Trust.VERIFIED)
-        for name, trust, lower, rank, upper in entries.values_list("name", "line__trust", *fields)[
-            :MAX_AGENTS
-        ]
+    rows = list(entries.values_list("name", "position", *fields)[:MAX_AGENTS])
+    first = set(target["may_be_first"])
+    tied = tied_positions(rows[0][1], rows[0][-1]) if rows and rows[0][2] else None
+    shown = [
+        (
+            lower or rank,
+            rank,
+            upper or rank,
+            standing(could_be_best=name in first, is_tied=is_in(place, tied)),
+        )
+        for name, place, lower, rank, upper, _ in rows
     ]
-    return first, target["n_ranked"]
+    return shown, target["n_ranked"]
+
+
+def tied_positions(leader: int, ties: Sequence[Sequence[int]]) -> set[int]:
+    """Of the leader, and of who is tied with it."""
+    return {leader, *(place for first, last in ties for place in range(first, last + 1))}
+
+
+def is_in(place: int, tied: Collection[int] | None) -> bool | None:
+    return None if tied is None else place in tied
 
 
 def draw_card(ranked: Sequence[Ranked], n_ranked: int) -> bytes:
-    """A bar an agent over ranks 1 to n, thick where it could be the best, with a dot at its rank.
+    """A bar an agent over ranks 1 to n with a dot at its rank.
 
-    It is an outline where no operator verified the agent.
+    It is filled where the agent could be the best, outlined where it is not clearly worse, thin where it is.
     """
     canvas = Canvas(WIDTH, HEIGHT)
     x = LinearScale(1, max(n_ranked, 2), MARGIN, WIDTH - MARGIN)
     row = (HEIGHT - 2 * ABOVE) / MAX_AGENTS
-    for i, (lower, rank, upper, is_first, is_verified) in enumerate(ranked):
+    for i, (lower, rank, upper, marked) in enumerate(ranked):
         middle = ABOVE + (i + 0.5) * row
-        thick, fill = (THICK, "tied") if is_first else (THIN, "worse")
+        thick, fill = (THICK, "lead") if marked in ("first", "tied") else (THIN, "worse")
         start, end = x(lower) - THICK / 2, x(upper) + THICK / 2
         canvas.bar(MARGIN - THICK, middle - 1, WIDTH - 2 * (MARGIN - THICK), 2, fill="grid")
         canvas.bar(start, middle - thick / 2, end - start, thick, fill=fill)
-        if not is_verified:
+        if marked == "tied":
             top, width, height = middle - thick / 2 + EDGE, end - start - 2 * EDGE, thick - 2 * EDGE
             canvas.bar(start + EDGE, top, width, height, fill="paper")
         canvas.disc(x(rank), middle, THICK / 2 - 1, fill="ink")
@@ -215,7 +231,7 @@ N_ROWS, MAX_ROWS = 10, 50
 def embed(request: HttpRequest, slug: str) -> HttpResponse:
     """Other sites may frame this page alone; on it there is nothing to press but links that lead out.
 
-    The latest board, and of its agents what is shown: two queries, and two where the data are newer.
+    The latest board, and of its agents what is shown: three queries, and two where the data are newer.
     """
     benchmark, n = visible(slug), request.GET.get("n", "")
     wanted = int(n[:4]) if n.isascii() and n.isdecimal() else N_ROWS
@@ -235,12 +251,21 @@ def _embed_page(board: Board, n: int) -> dict[str, Any]:
         withdrawn = set(entries.values_list("name", flat=True))
     n_ranked = standings.targets[board.target].n_ranked
     ranked = [line for line in words.in_order(standings) if line.at[board.target].rank is not None]
+    heading = {line.agent for line in ranked if words.in_headlines(standings, line)}
+    first = heading.intersection(standings.targets[board.target].may_be_first)
+    leader = next((line for line in ranked if line.agent in heading), ranked[0] if ranked else None)
+    places, tied = {line.agent: place for place, line in enumerate(standings.agents)}, None
+    if leader and leader.at[board.target].rank_lower is not None:
+        ties = board.entries.values_list(f"line__at__{board.target}__tied_with", flat=True)
+        tied = tied_positions(places[leader.agent], ties.get(position=places[leader.agent]))
     rows = []  # the ranks that each may hold, never one alone that was not told for sure; drawn; the score
     for line in ranked[:n]:
         at, ranks, bar = line.at[board.target], "not known", ""
         if at.rank is not None and at.rank_lower is not None and at.rank_upper is not None:
             ranks = f"{at.rank_lower:,}–{at.rank_upper:,}"
-            bar = rank_bar(at.rank, (at.rank_lower, at.rank_upper, "tied"), n_ranked)
+            is_tied = is_in(places[line.agent], tied)
+            marked = standing(could_be_best=line.agent in first, is_tied=is_tied)
+            bar = rank_bar(at.rank, (at.rank_lower, at.rank_upper, marked), n_ranked)
         rows.append((line, ranks, bar, f"{'~' if at.estimated else ''}{words.percent(at.score or 0.0)}"))
     return {
         "board": board,

@@ -5,7 +5,7 @@ from django.urls import path
 from leaderboard.pages import account
 from leaderboard.pages.access import unslashed
 from leaderboard.pages.agent import agent
-from leaderboard.pages.board import board, markdown
+from leaderboard.pages.board import board, board_csv, markdown
 from leaderboard.pages.charts import plot
 from leaderboard.pages.compare import compare
 from leaderboard.pages.elsewhere import badge, card, embed
@@ -23,6 +23,7 @@ urlpatterns = [
     path("b/<slug:slug>", board, name="board"),
     path("b/<slug:slug>/v<int:number>", board, name="version"),
     path("b/<slug:slug>/board.md", markdown, name="board_markdown"),
+    path("b/<slug:slug>/board.csv", board_csv, name="board_csv"),
     path("b/<slug:slug>/history", history, name="history"),
     path("b/<slug:slug>/data", data, name="data"),
     path("b/<slug:slug>/feed", feed, name="feed"),

@@ -23,9 +23,9 @@ class Chart:
     name: str
     title: str
     lede: str
-    heads: tuple[str, ...]  # of the table twin, with a row for each mark
-    rows: tuple[tuple[str, ...], ...]
     svg: SafeString
+    heads: tuple[str, ...] = ()  # of the table twin, with a row for each mark; none where the page is that
+    rows: tuple[tuple[str, ...], ...] = ()
     narrow: SafeString | None = None  # for a phone, where that is another drawing
 
 
@@ -45,6 +45,7 @@ PAINT = {
 }
 TEXT = 12
 Place = tuple[float, float]
+Across = float | str  # px, or a percent of the width: 12.5%
 
 
 @dataclass(frozen=True)
@@ -119,21 +120,37 @@ def line(points: Iterable[Place], *, stroke: str, width: float = 1.6, dash: str 
     return path("M" + "L".join(f"{x:g} {y:g}" for x, y in points), stroke=stroke, width=width, dash=dash)
 
 
-def steps(points: Sequence[Place], *, stroke: str, dash: str = "") -> SafeString:
+def steps(points: Sequence[Place], *, stroke: str, dash: str = "", fluid: bool = False) -> SafeString:
     (x, y), *rest = points
     drawn = f"M{x:g} {y:g}" + "".join(f"H{x:g}V{y:g}" for x, y in rest)
-    return path(drawn, stroke=stroke, width=1.6, dash=dash)
+    return path(drawn, stroke=stroke, width=1.6, dash=dash, fluid=fluid)
 
 
-def path(drawn: str, *, stroke: str, width: float = 1, dash: str = "", css: str = "") -> SafeString:
-    dashed = format_html(' stroke-dasharray="{}"', dash) if dash else mark_safe("")
+def path(
+    drawn: str, *, stroke: str, width: float = 1, dash: str = "", css: str = "", fluid: bool = False
+) -> SafeString:
+    """A line; `fluid`: it stays as thick as it is where `stretched` makes the drawing wider."""
+    more = format_html(' stroke-dasharray="{}"', dash) if dash else mark_safe("")
+    more += mark_safe(' vector-effect="non-scaling-stroke"') if fluid else mark_safe("")
     return format_html(
-        '<path {} d="{}" stroke-width="{}"{}/>', paint(stroke=stroke, css=css), drawn, f"{width:g}", dashed
+        '<path {} d="{}" stroke-width="{}"{}/>', paint(stroke=stroke, css=css), drawn, f"{width:g}", more
     )
 
 
-def rule(x1: float, y1: float, x2: float, y2: float, *, stroke: str = "grid") -> SafeString:
-    return path(f"M{x1:g} {y1:g}L{x2:g} {y2:g}", stroke=stroke)
+def rule(
+    x1: float, y1: float, x2: float, y2: float, *, stroke: str = "grid", fluid: bool = False
+) -> SafeString:
+    return path(f"M{x1:g} {y1:g}L{x2:g} {y2:g}", stroke=stroke, fluid=fluid)
+
+
+def stretched(marks: Iterable[SafeString], height: float) -> SafeString:
+    """Lines whose lengths across are percents of the width that the drawing takes."""
+    return format_html(
+        '<svg width="100%" height="{}" viewBox="0 0 100 {}" preserveAspectRatio="none">{}</svg>',
+        f"{height:g}",
+        f"{height:g}",
+        SafeString("".join(marks)),
+    )
 
 
 def bar(x: float, y: float, width: float, height: float, *, fill: str, radius: float = 0) -> SafeString:
@@ -146,21 +163,35 @@ def bar(x: float, y: float, width: float, height: float, *, fill: str, radius: f
     )
 
 
+def _across(x: Across) -> str:
+    return x if isinstance(x, str) else f"{x:g}"
+
+
 def dot(
-    x: float, y: float, *, fill: str, stroke: str = "", radius: float = 3, width: float = 1, title: str = ""
+    x: Across,
+    y: float,
+    *,
+    fill: str,
+    stroke: str = "",
+    radius: float = 3,
+    width: float = 1,
+    title: str = "",
+    css: str = "",
 ) -> SafeString:
     return format_html(
         '<circle {} cx="{}" cy="{}" r="{}"{}>{}</circle>',
-        paint(fill=fill, stroke=stroke),
-        *(f"{v:g}" for v in (x, y, radius)),
+        paint(fill=fill, stroke=stroke, css=css),
+        _across(x),
+        *(f"{v:g}" for v in (y, radius)),
         format_html(' stroke-width="{}"', f"{width:g}") if stroke else "",
         format_html("<title>{}</title>", title) if title else "",
     )
 
 
-def linked(address: str, mark: SafeString, *, stop: bool = True) -> SafeString:
+def linked(address: str, mark: SafeString, *, stop: bool = True, dim: bool = False) -> SafeString:
     """A mark that leads somewhere; `stop`: the keyboard stops at it, which has no other way there."""
-    return format_html('<a href="{}"{}>{}</a>', address, mark_safe("" if stop else ' tabindex="-1"'), mark)
+    more = ("" if stop else ' tabindex="-1"') + (' class="dim" opacity="0.25"' if dim else "")
+    return format_html('<a href="{}"{}>{}</a>', address, mark_safe(more), mark)
 
 
 def cut(name: str, most: int) -> str:
@@ -178,32 +209,57 @@ def cut_apart(names: Sequence[str], most: int) -> list[str]:
 
 
 def text(
-    x: float, y: float, words: str, *, fill: str = "muted", anchor: str = "middle", halo: bool = False
+    x: Across,
+    y: float,
+    words: str,
+    *,
+    fill: str = "muted",
+    anchor: str = "middle",
+    halo: bool = False,
+    dx: float = 0,
+    css: str = "",
 ) -> SafeString:
-    around = format_html(' stroke="{}" stroke-width="3" paint-order="stroke"', PAINT["paper"]) if halo else ""
+    more = format_html(' dx="{}"', f"{dx:g}") if dx else mark_safe("")
+    if halo:
+        more += format_html(' stroke="{}" stroke-width="3" paint-order="stroke"', PAINT["paper"])
     return format_html(
-        '<text class="f-{}{}" x="{}" y="{}" text-anchor="{}" font-size="{}" fill="{}"{}>{}</text>',
+        '<text class="{}f-{}{}" x="{}" y="{}" text-anchor="{}" font-size="{}" fill="{}"{}>{}</text>',
+        f"{css} " if css else "",
         fill,
         " s-paper" if halo else "",
-        f"{x:g}",
+        _across(x),
         f"{y:g}",
         anchor,
         TEXT,
         PAINT[fill],
-        around,
+        more,
         words,
     )
 
 
 def drawing(
-    *, name: str, title: str, width: float, height: float, marks: Iterable[SafeString], links: bool = False
+    *,
+    name: str,
+    title: str,
+    width: float,
+    height: float,
+    marks: Iterable[SafeString],
+    links: bool = False,
+    fluid: bool = False,
 ) -> SafeString:
-    """The chart. Its title is read out in its place; one with links inside is a group to walk through."""
+    """The chart. Its title is read out in its place; one with links inside is a group to walk through.
+
+    fluid: its places across are percents, so that another width makes no letter larger or smaller.
+    """
+    size = f"{width:g}", f"{height:g}"
+    box = mark_safe("") if fluid else format_html(' viewBox="0 0 {} {}"', *size)
     return format_html(
-        '<svg xmlns="http://www.w3.org/2000/svg" class="plot {}" viewBox="0 0 {} {}" width="{}" height="{}" '
+        '<svg xmlns="http://www.w3.org/2000/svg" class="plot {}{}"{} width="{}" height="{}" '
         'role="{}" aria-labelledby="plot-{}" font-family="sans-serif"><title id="plot-{}">{}</title>{}</svg>',
         name,
-        *(f"{v:g}" for v in (width, height, width, height)),
+        " fluid" if fluid else "",
+        box,
+        *size,
         "group" if links else "img",
         name,
         name,

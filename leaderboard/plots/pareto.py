@@ -1,13 +1,15 @@
-"""Scores against what they took: money, or time until somebody had them.
+"""The pictures of a board: scores against what they took, money or time, and the first agents by score.
 
-The front joins what nothing beats at its price or less, or at its day or before. Dots tell by their shape how
-an agent stands to the reference: filled and large is tied with it, hollow and small is not.
+The front joins what nothing beats at its price or less, or at its day or before. A filled dot could be the
+best, an outlined one is not clearly worse than the leader, a small one is. Places across are percents of the
+width, so that letters keep their size on a phone; what is in sight there alone or never has its class.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from math import ceil, floor
+from typing import NamedTuple
 
 from django.utils.safestring import SafeString
 
@@ -22,29 +24,43 @@ from leaderboard.plots.marks import (
     path,
     rule,
     steps,
+    stretched,
     text,
     ticks_13,
     ticks_125,
 )
 from leaderboard.plots.ranks import Standing
 
-WIDTH, HEIGHT = 528, 300
-LEFT, RIGHT, TOP, BOTTOM = 44, 12, 12, 38  # margins around the scales
+WIDTH, HEIGHT = 528, 286
+LEFT, RIGHT, TOP, BOTTOM = 10.5, 97.5, 10, 36  # percents of the width; px above and below the scale
 DOTS: dict[Standing, tuple[str, str, float, float]] = {  # fill, stroke, radius, width of the stroke
-    "lead": ("lead", "paper", 5, 1),
-    "tied": ("tied", "paper", 5, 1),
-    "worse": ("paper", "worse", 4, 1.5),
-    "muted": ("muted", "paper", 4, 1),
+    "first": ("lead", "paper", 5, 1),
+    "both": ("lead", "ink", 5, 2),
+    "tied": ("paper", "lead", 4.5, 2),
+    "worse": ("worse", "paper", 3.2, 0.8),
+    "muted": ("muted", "paper", 3.2, 0.8),
 }
-BEHIND: tuple[Standing, ...] = ("worse", "muted", "tied", "lead")  # from back to front
-SIGN = 6.3  # px, a letter of a name in the mean
-LONGEST_NAME = 24
-MAX_COVERED = 2  # dots under a name
+BEHIND: tuple[Standing, ...] = ("worse", "muted", "tied", "first", "both")  # from back to front
+WHISKERS: dict[Standing, str] = {
+    "first": "lead",
+    "both": "lead",
+    "tied": "lead",
+    "worse": "worse",
+    "muted": "muted",
+}
+SIGN = 6.7  # px, a letter of a name in the mean
+# Widths that names are placed for, and how long these may be; which is in sight, says the stylesheet.
+ROOMS = {"roomy": (WIDTH, 30), "tight": (288, 22)}
+MAX_TICKS = 5  # of words along the bottom, on a phone
+LAST = 94  # percent of the width from where on a word in the middle of its tick would not fit
 
 
 @dataclass(frozen=True)
 class Point:
-    """An agent: what it took (US dollars, or a day as its ordinal), its score, and words for both."""
+    """An agent: what it took (US dollars, or a day as its ordinal), its score, and words for both.
+
+    is_out: a filter leaves it out.
+    """
 
     name: str
     title: str
@@ -55,6 +71,7 @@ class Point:
     address: str = ""
     more: str = ""  # behind the name, never cut
     in_headlines: bool = True  # whether headlines, and the line, may be made from it
+    is_out: bool = False
 
 
 Axis = tuple[LinearScale, list[tuple[float, str]], str]  # along the bottom: ticks in words, what it is of
@@ -81,7 +98,7 @@ def cost_axis(points: Sequence[Point]) -> Axis:
         ticks = ticks[::2]
     elif len(ticks) < 2:  # costs so near that no 1 or 3 lies between
         ticks = [tick for tick in ticks_125(lo, hi, 5) if tick > 0]
-    scale = LinearScale(lo, hi, LEFT, WIDTH - RIGHT, log=True)
+    scale = LinearScale(lo, hi, LEFT, RIGHT, log=True)
     named = [(v, f"${v:,g}" if v < 100 else f"${v:,.0f}") for v in ticks]
     return scale, named, "cost of a run of all tasks, log scale"
 
@@ -89,17 +106,17 @@ def cost_axis(points: Sequence[Point]) -> Axis:
 def day_axis(points: Sequence[Point]) -> Axis:
     first, last = (int(end(p.took for p in points)) for end in (min, max))
     days = month_ticks(date.fromordinal(first), date.fromordinal(last)) or [date.fromordinal(first)]
-    scale = LinearScale(first, last, LEFT + 8, WIDTH - RIGHT - 8)
+    scale = LinearScale(first, last, LEFT + 3, RIGHT - 3)
     return scale, [(day.toordinal(), f"{day:%Y-%m}") for day in days], "date of submission"
 
 
-def score_scale(points: Iterable[Point]) -> LinearScale:
-    """Upwards, between the tens of percent around all scores."""
-    scores = [point.score for point in points]
-    lo, hi = floor(10 * min(scores) + 1e-9), ceil(10 * max(scores) - 1e-9)
+def score_scale(points: Iterable[Point], start: float, end: float) -> LinearScale:
+    """Between the tens of percent around all scores and their intervals."""
+    ends = [end for point in points for end in (point.score, *(point.interval or ()))]
+    lo, hi = floor(10 * min(ends) + 1e-9), ceil(10 * max(ends) - 1e-9)
     if lo == hi:
         lo, hi = max(0, lo - 1), min(10, hi + 1)
-    return LinearScale(lo / 10, hi / 10, HEIGHT - BOTTOM, TOP)
+    return LinearScale(lo / 10, hi / 10, start, end)
 
 
 def pareto(points: Sequence[Point], axis: Axis, *, name: str, title: str) -> SafeString:
@@ -109,74 +126,194 @@ def pareto(points: Sequence[Point], axis: Axis, *, name: str, title: str) -> Saf
     """
     if not points:
         raise ValueError("nothing to draw")
-    (x, ticks, axis_title), y, floor_ = axis, score_scale(points), HEIGHT - BOTTOM
+    (x, ticks, axis_title), y, floor_ = axis, score_scale(points, HEIGHT - BOTTOM, TOP), HEIGHT - BOTTOM
     best = front(points)
     tens = ticks_125(y.lo, y.hi, 8)
-    marks = [rule(LEFT, y(tick), WIDTH - RIGHT, y(tick)) for tick in tens]
-    for tick in tens:
-        label = f"{round(100 * tick)}{'%' if tick == tens[-1] else ''}"
-        marks.append(text(LEFT - 6, y(tick) + 4, label, anchor="end"))
-    marks += [rule(x(v), TOP, x(v), floor_) for v, _ in ticks]
-    marks += [text(x(v), floor_ + 16, label) for v, label in ticks]
-    marks.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 5, axis_title))
-    whiskers: dict[Standing, str] = {}  # one path for each standing; what lies beyond the scale is cut off
-    for point in points:
-        if point.interval is not None:
-            lower, upper = map(y.clipped, point.interval)
-            ends = f"M{x(point.took):g} {lower:g}V{upper:g}"
-            whiskers[point.standing] = whiskers.get(point.standing, "") + ends
-    marks += [path(whiskers[one], stroke=one, width=1.2, css="whiskers") for one in BEHIND if one in whiskers]
+    lines = [rule(LEFT, y(tick), RIGHT, y(tick), fluid=True) for tick in tens]
+    lines += [rule(x(v), TOP, x(v), floor_, fluid=True) for v, _ in ticks]
+    ends = {
+        point: f"M{x(point.took):g} {y(point.interval[0]):g}V{y(point.interval[1]):g}"
+        for point in points
+        if point.interval
+    }
+    lines += _whiskers(ends)
     if best:
-        marks.append(steps([*_places(best, x, y), (WIDTH - RIGHT, y(best[-1].score))], stroke="pareto"))
-    for point in sorted(points, key=lambda point: (BEHIND.index(point.standing), point.score)):
+        places = [(x(point.took), y(point.score)) for point in best]
+        lines.append(steps([*places, (RIGHT, places[-1][1])], stroke="pareto", fluid=True))
+    marks = [stretched(lines, HEIGHT)]
+    for tick in tens:
+        label = f"{round(100 * tick)}{'%' if tick == tens[0] else ''}"
+        marks.append(text(f"{LEFT:g}%", y(tick) + 4, label, anchor="end", dx=-4))
+    for place, (v, label) in enumerate(ticks):
+        css = "roomy" if place % 2 and len(ticks) > MAX_TICKS else ""
+        marks.append(_below(x(v), floor_ + 16, label, css))
+    marks.append(text(f"{(LEFT + RIGHT) / 2:g}%", HEIGHT - 4, axis_title))
+    marks += _dots([(point, x(point.took), y(point.score)) for point in points])
+    for css in ROOMS:
+        marks += _names(best, points, x, y, css)
+    return drawing(name=name, title=title, width=WIDTH, height=HEIGHT, marks=marks, links=True, fluid=True)
+
+
+def _below(x: float, y: float, label: str, css: str = "") -> SafeString:
+    """What a tick is called; at the end of the width it stands before it."""
+    at, anchor = (x, "middle") if x < LAST else (100, "end")
+    return text(f"{at:g}%", y, label, anchor=anchor, css=css)
+
+
+def _whiskers(ends: dict[Point, str]) -> list[SafeString]:
+    """One path for all that look alike: a standing, left out by a filter or not."""
+    drawn: dict[tuple[bool, Standing], str] = {}
+    for point, end in ends.items():
+        key = not point.is_out, point.standing
+        drawn[key] = drawn.get(key, "") + end
+    return [
+        path(drawn[key], stroke=WHISKERS[key[1]] if key[0] else "grid", width=1.2, css="whiskers", fluid=True)
+        for key in sorted(drawn, key=lambda key: (key[0], BEHIND.index(key[1])))
+    ]
+
+
+def _dots(places: Iterable[tuple[Point, float, float]]) -> list[SafeString]:
+    marks = []
+    for point, x, y in sorted(
+        places, key=lambda one: (not one[0].is_out, BEHIND.index(one[0].standing), one[0].score)
+    ):
         fill, stroke, radius, width = DOTS[point.standing]
-        at = x(point.took), y(point.score)
-        drawn = dot(*at, fill=fill, stroke=stroke, radius=radius, width=width, title=point.title)
-        marks.append(linked(point.address, drawn, stop=False) if point.address else drawn)
-    marks += _names(best, _places(points, x, y), x, y)
-    return drawing(name=name, title=title, width=WIDTH, height=HEIGHT, marks=marks, links=True)
+        drawn = dot(
+            f"{x:g}%",
+            y,
+            fill=fill,
+            stroke=stroke,
+            radius=radius,
+            width=width,
+            title=point.title,
+            css=point.standing,
+        )
+        marks.append(linked(point.address, drawn, stop=False, dim=point.is_out) if point.address else drawn)
+    return marks
 
 
-def _places(points: Iterable[Point], x: LinearScale, y: LinearScale) -> list[Place]:
-    return [(x(point.took), y(point.score)) for point in points]
+class Box(NamedTuple):
+    left: float
+    top: float
+    right: float
+    bottom: float
 
-
-Box = tuple[float, float, float, float]  # left, top, right, bottom
+    def meets(self, other: "Box") -> bool:
+        return (
+            self.left < other.right
+            and self.right > other.left
+            and self.top < other.bottom
+            and self.bottom > other.top
+        )
 
 
 def _names(
-    best: Sequence[Point], places: Sequence[Place], x: LinearScale, y: LinearScale
+    best: Sequence[Point], points: Iterable[Point], x: LinearScale, y: LinearScale, css: str
 ) -> list[SafeString]:
-    """Names beside the front, from the best down; one for which there is no room is left to its title.
+    """Names beside the front, from the best down, at the width of `css`; one without room is left out.
 
-    A name hides no dot of the front, and few of the dots at `places`. Above to the left is the best place.
+    A name covers no dot, no whisker, no line and no other name. Above to the left is the best place.
     """
-    marks, taken = list[SafeString](), list[Box]()
-    of_front = _places(best, x, y)
-    labels = cut_apart([point.name for point in best], LONGEST_NAME)
+    width, longest = ROOMS[css]
+
+    def at(point: Point) -> Place:
+        return x(point.took) * width / 100, y(point.score)
+
+    taken = []
+    for point in points:
+        across, down = at(point)
+        radius = DOTS[point.standing][2] + 1
+        taken.append(Box(across - radius, down - radius, across + radius, down + radius))
+        if point.interval:
+            taken.append(Box(across - 1, y(point.interval[1]), across + 1, y(point.interval[0])))
+    corners = [at(point) for point in best]
+    for (left, low), (right, high) in zip(
+        corners, [*corners[1:], (RIGHT * width / 100, corners[-1][1])] if corners else [], strict=True
+    ):
+        taken += [Box(left, low - 1, right, low + 1), Box(right - 1, high, right + 1, low)]
+    marks = []
+    labels = cut_apart([point.name for point in best], longest)
     for point, label in list(zip(best, labels, strict=True))[::-1]:
-        name = f"{label}{point.more}"
-        width, at, above = SIGN * len(name), x(point.took), y(point.score)
-        for left, bottom, anchor in (
-            (at - 8 - width, above - 5, "end"),
-            (at + 9, above - 6, "start"),
-            (at + 9, above + 16, "start"),
-            (at - 8 - width, above + 16, "end"),
+        name, (across, down) = f"{label}{point.more}", at(point)
+        size = SIGN * len(name)
+        low, high = (y(end) for end in point.interval or (point.score, point.score))
+        for dx, bottom, anchor, left in (
+            (-8, down - 5, "end", -8 - size),
+            (9, down - 6, "start", 9),
+            (9, down + 16, "start", 9),
+            (-8, down + 16, "end", -8 - size),
+            (0, high - 5, "middle", -size / 2),
+            (0, low + 13, "middle", -size / 2),
         ):
-            box = (left, bottom - 11, left + width, bottom + 2)
-            hides = _n_inside(box, of_front) or _n_inside(box, places) > MAX_COVERED
-            inside = (
-                left >= LEFT and left + width <= WIDTH - RIGHT and box[1] >= 0 and box[3] <= HEIGHT - BOTTOM
+            box = Box(across + left, bottom - 11, across + left + size, bottom + 3)
+            is_inside = (
+                box.left >= LEFT * width / 100
+                and box.right <= width
+                and box.top >= 0
+                and box.bottom <= HEIGHT - BOTTOM
             )
-            meets = any(left < r and box[2] > le and box[1] < b and box[3] > t for le, t, r, b in taken)
-            if inside and not meets and not hides:
+            if is_inside and not any(map(box.meets, taken)):
                 taken.append(box)
-                start = left if anchor == "start" else left + width
-                marks.append(text(start, bottom, name, fill="ink", anchor=anchor, halo=True))
+                marks.append(
+                    text(
+                        f"{x(point.took):g}%",
+                        bottom,
+                        name,
+                        fill="ink",
+                        anchor=anchor,
+                        halo=True,
+                        dx=dx,
+                        css=css,
+                    )
+                )
                 break
     return marks
 
 
-def _n_inside(box: Box, places: Iterable[Place]) -> int:
-    left, top, right, bottom = box
-    return sum(left - 4 <= x <= right + 4 and top - 3 <= y <= bottom + 3 for x, y in places)
+# --------------------------------------------------------------------------------------------------- scores
+
+ROW, ABOVE, BELOW = 13.5, 6, 24  # px: of an agent, around all
+NAMES = 46  # percent of the width that names take, left of the scale
+ROOM_OF_NAMES = {"roomy": 32, "tight": 19}  # signs
+
+
+def first_scores(points: Sequence[Point], *, name: str, title: str) -> SafeString:
+    """Draw a row for each point, in their order: its name, its score as a dot, its interval.
+
+    ValueError without a point.
+    """
+    if not points:
+        raise ValueError("nothing to draw")
+    x = score_scale(points, NAMES, RIGHT)
+    bottom = ABOVE + ROW * len(points)
+    rows = {point: ABOVE + ROW * (place + 0.5) for place, point in enumerate(points)}
+    tens = ticks_125(x.lo, x.hi, 5)
+    lines = [rule(x(tick), ABOVE, x(tick), bottom, fluid=True) for tick in tens]
+    lines += _whiskers(
+        {
+            point: f"M{x(point.interval[0]):g} {row:g}H{x(point.interval[1]):g}"
+            for point, row in rows.items()
+            if point.interval
+        }
+    )
+    marks = [stretched(lines, bottom)]
+    for tick in tens:
+        label = f"{round(100 * tick)}{'%' if tick == tens[-1] else ''}"
+        marks.append(_below(x(tick), bottom + 15, label))
+    for css, room in ROOM_OF_NAMES.items():
+        for point, label in zip(points, cut_apart([p.name for p in points], room), strict=True):
+            marks.append(
+                text(
+                    f"{NAMES}%",
+                    rows[point] + 4,
+                    label,
+                    fill="muted" if point.is_out else "ink",
+                    anchor="end",
+                    dx=-8,
+                    css=css,
+                )
+            )
+    marks += _dots([(point, x(point.score), row) for point, row in rows.items()])
+    return drawing(
+        name=name, title=title, width=WIDTH, height=bottom + BELOW, marks=marks, links=True, fluid=True
+    )

@@ -1,7 +1,7 @@
 """Ranks that agents may hold: a bar from the best to the worst of them on 1 to n, a circle at the rank.
 
 Lengths along the ranks are percents of the width, so that the drawing takes the width that it is given and
-circles stay round. Who is tied with the reference has a thick bar, who is not a thin one.
+circles stay round. A filled bar could be the best, an outlined one is not clearly worse, a thin one is.
 """
 
 from collections.abc import Iterable, Sequence
@@ -68,11 +68,29 @@ def _span(at: AtTarget, x: LinearScale, y: float, thick: float, fill: str, title
     return [bar(start, y - thick / 2, end - start, thick, fill=fill, radius=thick / 2), *marks]
 
 
-Standing = Literal["lead", "tied", "worse", "muted"]  # to the reference; muted: nobody can say
-RankBar = tuple[int, int, Standing]  # best and worst rank, and how it stands
-THICK = {"lead": 8, "tied": 8, "worse": 3, "muted": 3}
+# How an agent is marked: it could be the best; so, and tied with another agent that others are compared with;
+# tied with that or with the leader; clearly worse or better; nobody can say.
+Standing = Literal["first", "both", "tied", "worse", "muted"]
+RankBar = tuple[int, int, Standing]  # best and worst rank, and how it is marked
+BARS: dict[Standing, tuple[float, str, str]] = {  # thickness, fill, outline
+    "first": (8, "lead", ""),
+    "both": (8, "lead", "ink"),
+    "tied": (8, "paper", "lead"),
+    "worse": (3, "worse", ""),
+    "muted": (3, "muted", ""),
+}
 HEIGHT, EDGE, REACH = 16, 3.5, 1.5  # px; percents: margin of the scale, of a bar beyond its ranks
-STRIP_WIDTH, STRIP_HEIGHT, N_STRIP = 120, 24, 10
+STRIP_WIDTH, STRIP_HEIGHT, N_STRIP = 120, 60, 10
+
+
+def standing(*, could_be_best: bool, is_tied: bool | None, is_leader: bool = True) -> Standing:
+    """How an agent is marked.
+
+    is_tied: with the leader, or with another agent where not `is_leader`; None where that is not known.
+    """
+    if could_be_best:
+        return "both" if is_tied and not is_leader else "first"
+    return "muted" if is_tied is None else "tied" if is_tied else "worse"
 
 
 def scale(n: int) -> LinearScale:
@@ -85,7 +103,7 @@ def rank_bar(rank: int, ranks: RankBar, n: int) -> SafeString:
         '<svg width="100%" height="{}" aria-hidden="true" focusable="false">{}'
         '<circle {} cx="{}%" cy="{}" r="3.6" stroke-width="1.3"/></svg>',
         HEIGHT,
-        _bar(ranks, at, HEIGHT / 2, THICK[ranks[2]]),
+        _bar(ranks, at, HEIGHT / 2),
         paint(fill="paper", stroke="ink"),
         *(f"{v:g}" for v in (at(rank), HEIGHT / 2)),
     )
@@ -94,7 +112,7 @@ def rank_bar(rank: int, ranks: RankBar, n: int) -> SafeString:
 def rank_strip(rows: Iterable[RankBar], n: int) -> SafeString:
     at, pitch = scale(n), STRIP_HEIGHT / N_STRIP
     bars = [
-        _bar(ranks, at, round(pitch * (place + 0.5), 2), THICK[ranks[2]] / 5)
+        _bar(ranks, at, round(pitch * (place + 0.5), 2), 0.5)
         for place, ranks in enumerate(islice(rows, N_STRIP))
     ]
     return format_html(
@@ -105,11 +123,15 @@ def rank_strip(rows: Iterable[RankBar], n: int) -> SafeString:
     )
 
 
-def _bar(ranks: RankBar, at: LinearScale, middle: float, thick: float) -> SafeString:
-    lower, upper, standing = ranks
+def _bar(ranks: RankBar, at: LinearScale, middle: float, size: float = 1) -> SafeString:
+    lower, upper, marked = ranks
+    thick, fill, outline = BARS[marked]
+    edge = 1.6 * size if outline else 0  # half of it lies outside
+    thick = thick * size - edge
     return format_html(
-        '<rect {} x="{}%" y="{}" width="{}%" height="{}" rx="{}"/>',
-        paint(fill=standing),
+        '<rect {}{} x="{}%" y="{}" width="{}%" height="{}" rx="{}"/>',
+        paint(fill=fill, stroke=outline, css=marked),
+        format_html(' stroke-width="{}"', f"{edge:g}") if outline else "",
         f"{at(lower) - REACH:.5g}",
         f"{middle - thick / 2:g}",
         f"{at(upper) - at(lower) + 2 * REACH:.5g}",

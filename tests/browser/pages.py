@@ -13,9 +13,10 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.pages.urls import urlpatterns
 
 ROUTES = {pattern.name for pattern in urlpatterns}
-ROWS = "#ranking tbody tr:not(.divider)"
+ROWS = "#ranking tbody tr"
 NOT_PAGES = {
-    *("plot", "feed", "badge", "card", "cite", "board_markdown", "robots", "sitemap", "signing_key"),
+    *("plot", "feed", "badge", "card", "cite", "board_markdown", "board_csv"),
+    *("robots", "sitemap", "signing_key"),
     *("account", "token_made", "token_revoked", "mail", "submission", "withdrawn", "report", "invitation"),
     "unslashed",
 }

@@ -2,6 +2,7 @@ import re
 from datetime import UTC, datetime
 
 import pytest
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -104,13 +105,110 @@ def type_in(browser, name, text):
     return field
 
 
+PLACES = """
+const svg = document.querySelector("#plot svg.plot");
+const box = (one) => { const b = one.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; };
+const seen = [...svg.querySelectorAll("text")].filter((one) => one.getClientRects().length);
+return {
+  all: box(svg),
+  names: seen.filter((one) => one.matches(".f-ink")).map(box),
+  sizes: seen.map((one) => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a),
+  dots: [...svg.querySelectorAll("circle")].map(box),
+  whiskers: [...svg.querySelectorAll(".whiskers")].map(box),
+  words: seen.map(box),
+};"""
+
+
+class TestPlot:
+    @pytest.mark.parametrize("width", [360, 768, 1440])
+    @pytest.mark.parametrize("plot", ["date", "scores"])
+    def test_names_cover_no_dot_words_can_be_read_and_lines_stay_inside(self, address, browser, plot, width):
+        resize(browser, width)
+        browser.get(f"{address}/b/toy?plot={plot}")
+        seen = browser.execute_script(PLACES)
+        left, top, right, bottom = seen["all"]
+        assert seen["names"]
+        assert min(seen["sizes"]) >= 12
+        for name in seen["names"]:
+            assert not any(
+                name[0] < dot[2] and name[2] > dot[0] and name[1] < dot[3] and name[3] > dot[1]
+                for dot in seen["dots"]
+            )
+        for one in seen["whiskers"] + seen["words"]:
+            assert left - 1 <= one[0] < one[2] + 1 <= right + 2, one
+            assert top - 1 <= one[1] < one[3] + 1 <= bottom + 2, one
+
+    def test_the_switch_works_in_place_and_without_scripts(self, board, address):
+        board.execute_script("window.stayed = true")
+        board.find_element(By.LINK_TEXT, "Scores").click()
+        wait_until(board, lambda browser: browser.find_elements(By.CSS_SELECTOR, "#plot svg.scores"))
+        assert "plot=scores" in board.current_url
+        assert board.switch_to.active_element.text == "Scores"
+        assert board.execute_script("return window.stayed")
+        board.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+        board.get(f"{address}/b/toy")
+        board.find_element(By.LINK_TEXT, "Scores").click()
+        wait_until(board, lambda browser: "plot=scores" in browser.current_url)
+        assert board.find_elements(By.CSS_SELECTOR, "#plot svg.scores")
+
+    def test_a_row_that_has_the_focus_is_read_and_lights_its_dot(self, board):
+        link = board.find_element(By.LINK_TEXT, "a03 Model a03 · Loop")
+        board.execute_script("arguments[0].focus()", link)
+        reading = board.find_element(By.ID, "reading")
+        assert re.fullmatch(r"a03: [\d.]+ ± [\d.]+%, 2026-01-05", reading.text)
+        assert board.find_element(By.CSS_SELECTOR, "#ranking tr.lit .who") == link
+        dot = board.find_element(By.CSS_SELECTOR, "#plot a.lit")
+        assert link.get_attribute("href").endswith(dot.get_dom_attribute("href"))
+
+    def test_a_dot_that_is_pointed_at_lights_its_row(self, board):
+        dot = board.find_element(By.CSS_SELECTOR, "#plot svg a:last-of-type circle")
+        ActionChains(board).move_to_element(dot).perform()
+        name = board.find_element(By.CSS_SELECTOR, "#ranking tr.lit .who bdi").text
+        assert board.find_element(By.ID, "reading").text.startswith(f"{name}: ")
+
+
+class TestTicked:
+    def tick(self, browser, *names):
+        for name in names:
+            browser.find_element(By.CSS_SELECTOR, f"[aria-label='Compare {name}']").click()
+
+    @pytest.mark.parametrize("view", ["", "?view=all"])
+    def test_without_javascript_the_bar_counts_and_compares(self, address, browser, view):
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+        browser.get(f"{address}/b/toy{view}")
+        bar = browser.find_element(By.ID, "compare")
+        assert not bar.is_displayed()
+        self.tick(browser, "a15", "a13")
+        assert bar.is_displayed()
+        assert not bar.find_element(By.ID, "copy").is_displayed()
+        bar.find_element(By.TAG_NAME, "button").click()
+        wait_until(browser, lambda browser: "/compare?a=" in browser.current_url)
+        assert [one.text for one in browser.find_elements(By.CSS_SELECTOR, ".compared bdi")][:1] != []
+
+    def test_what_is_ticked_stays_when_the_rows_change(self, board):
+        self.tick(board, "a15")
+        type_in(board, "find", "a03")
+        wait_until(board, lambda browser: len(ranks(browser)) == 1)
+        self.tick(board, "a03")
+        ticked = board.find_elements(By.CSS_SELECTOR, "[name=a]:checked")
+        assert [box.get_attribute("aria-label") for box in ticked] == ["Compare a03", "Compare a15"]
+        count = "return getComputedStyle(document.querySelector('#compare button'), '::after').content"
+        assert "counter(ticked)" in board.execute_script(count)
+        copy = board.find_element(By.ID, "copy")
+        assert copy.is_displayed()
+        board.find_element(By.CSS_SELECTOR, "#bar [name=find]").send_keys(Keys.BACKSPACE * 3)
+        wait_until(board, lambda browser: len(ranks(browser)) == 17)
+        assert len(board.find_elements(By.CSS_SELECTOR, "#ranking [name=a]:checked")) == 2
+        assert board.get_log("browser") == []
+
+
 class TestInPlace:
     def test_what_is_typed_is_found_counted_and_read_out(self, board):
         board.execute_script("window.stayed = true")
         field = type_in(board, "find", "a03")
         wait_until(board, lambda browser: len(ranks(browser)) == 1)
         count = board.find_element(By.ID, "count")
-        assert count.text == "1 of 17 agents; ranks are among all 17."
+        assert count.text.startswith("1 of 17 agents; ranks are among all 17. 0 of the ")
         assert count.get_attribute("aria-live") == "polite"
         assert board.switch_to.active_element == field
         assert board.current_url.endswith("/b/toy?find=a03")
@@ -127,7 +225,7 @@ class TestInPlace:
         number = bar.get_attribute("href").split("vs=")[1].removesuffix("#ranking")
         bar.send_keys(Keys.ENTER)
         wait_until(board, lambda browser: f"vs={number}" in browser.current_url)
-        assert "tied with" in board.find_element(By.CLASS_NAME, "reference").text
+        assert "tied with a05" in board.find_element(By.CLASS_NAME, "reference").text
         assert f"vs={number}#" in board.switch_to.active_element.get_attribute("href")
         board.find_element(By.CSS_SELECTOR, "#bar [name=find]").send_keys(Keys.BACKSPACE * 3)
         wait_until(board, lambda browser: len(ranks(browser)) == 17)
@@ -211,12 +309,11 @@ def test_on_a_phone_a_row_tells_rank_name_score_and_the_ranks_it_may_hold(board)
     assert all(cell.rect["x"] + cell.rect["width"] <= 375 for cell in cells)
 
 
-def test_on_a_phone_the_rows_come_before_the_plot_and_what_explains(board):
+def test_on_a_phone_ten_rows_come_before_the_plot_and_the_others_before_what_explains(board):
     resize(board, 375)
-    tops = [
-        board.find_element(By.CSS_SELECTOR, place).rect["y"]
-        for place in (".verdict", "#bar", "#list", "#plot", ".metas")
-    ]
+    row = "#ranking tbody tr:nth-child({})"
+    order = (".verdict", ".figures", "#bar", row.format(1), row.format(10), "#plot", row.format(11), ".metas")
+    tops = [board.find_element(By.CSS_SELECTOR, place).rect["y"] for place in order]
     assert tops == sorted(tops)
 
 
@@ -243,4 +340,4 @@ def test_on_paper_the_board_stands_alone_with_its_reference_and_date(board):
     for place in ("nav", "#bar", ".fold", "footer.site"):
         assert not board.find_element(By.CSS_SELECTOR, place).is_displayed()
     foot = board.find_element(By.CSS_SELECTOR, "#ranking tfoot").text
-    assert "board 1 · 1 June 2026 · scores over all 40 tasks · tinted: tied with a15" in foot
+    assert "board 1 · 1 June 2026 · scores over all 40 tasks · outlined: tied with a15" in foot

@@ -176,6 +176,7 @@ def test_a_board_of_500_agents_is_within_its_budget(browser, server, large, tmp_
     """Also with all of its rows: then it may be large, but not slow."""
     address = f"{server.url}/b/{large.slug}"
     beyond = within_budget(browser, address, tmp_path)
+    n_elements = rows(browser, ROWS).all
     every = f"{address}?rows=all"
     painted = []
     for _ in range(3):  # the quickest: other tests run beside
@@ -187,6 +188,7 @@ def test_a_board_of_500_agents_is_within_its_budget(browser, server, large, tmp_
     assert gzip.decompress(sent).startswith(b"<!doctype html>")
     told = {
         "seconds until the first paint": (min(painted), 1),
+        "elements of the first rows": (n_elements, 5_000),
         "elements": (seen.all, 15_000),
         "elements of a row": (seen.nodes, 25),
         "bytes, compressed": (len(sent), 60 * 1024),

@@ -157,6 +157,11 @@ def or_not_stated(text: str) -> str:
 
 
 @register.filter
+def or_not_known(text: str) -> str:
+    return text or NONE
+
+
+@register.filter
 def minute(moment: datetime) -> SafeString:
     """2026-06-01 12:05, in UTC."""
     moment = timezone.localtime(moment)

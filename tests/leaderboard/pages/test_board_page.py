@@ -1,3 +1,5 @@
+import csv
+import io
 import re
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
@@ -27,7 +29,7 @@ def ongoing(publish):
     return publish(agents, late)
 
 
-RANK, HELD, AGENT, SCORE, INTERVAL, OTHER = range(6)  # columns of the plain view, on a board with a subset
+RANK, HELD, AGENT, SCORE, INTERVAL, OTHER = range(1, 7)  # columns of the plain view, on a board with a subset
 
 
 def row_of(response, name):
@@ -42,12 +44,17 @@ def heads_of(response):
     return Tables(response.content.decode()).tables["ranking"][0]
 
 
-def tinted(response):
-    """The numbers of the agents in the rows that are tinted, and of the reference."""
+def marked(response, mark):
+    """The numbers of the agents in the rows that have a mark: filled is first, outlined is tied."""
     page = response.content.decode()
-    rows = re.findall(r'<tr(?: class="([^"]*)")?><td class="c-rank">.*?vs=(\d+)#', page)
-    reference = {int(pk) for css, pk in rows if "reference" in css}
-    return {int(pk) for css, pk in rows if css == "tied"}, reference
+    rows = re.findall(r'<tr(?: class="([^"]*)")?><td class="c-check">.*?value="(\d+)"', page)
+    return {int(pk) for css, pk in rows if mark in css.split()}
+
+
+def dots_of(page, *marks):
+    """What is said at the dots of a plot that have a mark, of those that no filter leaves out."""
+    dot = r'<a href="[^"]*" tabindex="-1"( class="dim"[^>]*)?><circle class="(\w+) [^>]*><title>(.*?)</title>'
+    return [title for dim, css, title in re.findall(dot, page) if css in marks and not dim]
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -86,12 +93,14 @@ def test_its_cells_are_those_of_the_answers_table(client, ongoing, target, view)
     seen, heads = rows_of(response), heads_of(response)
     place = {head.split(" ")[0]: i for i, head in enumerate(heads)}
     other = next(head for head in heads if head.startswith(("On ", "All ")))
+    ranks, interval = (i for i, head in enumerate(heads) if head.startswith("95%"))
     assert [row[place["Agent"]].split(" ")[0] for row in seen] == [row["Agent"] for row in ranked]
     for cells, row in zip(ranked, seen, strict=True):
         assert row[place["Rank"]] == cells["Rank"]
-        assert row[place["May"]] == cells["May hold"]
-        assert said(row[place["Subset" if target == "subset" else "Score"]]) == cells[table.HEADS[target]]
-        assert row[place["95%"]].removesuffix("not known") == cells["95%"]
+        assert row[ranks].removesuffix("not known") == cells["May hold"]
+        score = said(row[place["Subset" if target == "subset" else "Score"]])
+        assert score.split(" ±")[0] == cells[table.HEADS[target]]
+        assert row[interval].removesuffix("not known") == cells["95%"]
         assert said(row[place[other.split(" ")[0]]]) == cells[table.other_head(target)]
         assert row[place["Date"]] == cells["Date"][: 10 if view else 7]
         if view:
@@ -119,7 +128,7 @@ def test_counts_say_what_they_count(client, ongoing):
     assert "Agents 17 ranked, of 18 listed" in text
     assert "Complete agents 16 ran all tasks" in text
     assert "1 more is listed without a rank" in text
-    assert "Apply All columns 17 agents" in text
+    assert "All columns · CSV of these rows 17 agents" in text
 
 
 def test_one_ranked_agent_is_better_than_nobody(client, publish):
@@ -127,7 +136,7 @@ def test_one_ranked_agent_is_better_than_nobody(client, publish):
     text = text_of(client.get("/b/toy"))
     assert "One agent so far: only, 50.0% on all 20 tasks. 1 more is listed without a rank" in text
     assert "every other agent" not in text
-    assert "best" not in text.split(" Find ")[0]
+    assert "best" not in text.split(" Find ")[0].split("How sure this is")[0]
 
 
 def test_a_standard_error_of_one_trial_is_marked_as_an_upper_bound(client, ongoing):
@@ -179,7 +188,7 @@ def test_the_switch_and_the_order_carry_each_other_along(client, ongoing):
         f"?target=subset&amp;sort=-score&amp;{kept}",
         f"?target=domain&amp;sort=-score&amp;{kept}",
     ]
-    hidden = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page)
+    hidden = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page.split("</form>")[0])
     assert hidden == [("target", "subset"), ("sort", "-score"), ("view", "all")]
     scores = [
         float(re.search(r"[\d.]+", row[SCORE])[0])
@@ -188,9 +197,49 @@ def test_the_switch_and_the_order_carry_each_other_along(client, ongoing):
     assert scores == sorted(scores)
 
 
+class TestMarks:
+    """One marked set everywhere: filled could be the best, outlined is not clearly worse."""
+
+    @pytest.mark.parametrize("query", ["", "find=a1", "model=Model+a15", "show=scaffold", "find=a1&view=all"])
+    @pytest.mark.parametrize("plot", ["date", "scores"])
+    @pytest.mark.parametrize("target", TARGETS)
+    def test_as_many_rows_and_dots_are_filled_as_the_sentence_says(
+        self, client, publish, target, plot, query
+    ):
+        shown = standings_of(publish(graded(16, 60)))
+        response = client.get(f"/b/toy?target={target}&plot={plot}&{query}")
+        rows, page = marked(response, "first"), unescape(response.content.decode())
+        n_first = len(shown.targets[target].may_be_first)
+        assert 1 < n_first < 16
+        assert f"{n_first} of 16 agents could be the best." in words.headline(shown, target)
+        assert f"<dd>{n_first} of 16</dd>" in page
+        said = re.search(r"ranks are among all 16\. (\d+) of the (\d+) that could be the best\.", page)
+        n_shown, n_all = map(int, said.groups()) if said else (n_first, n_first)
+        assert (n_shown, n_all) == (len(rows), n_first)
+        assert len(dots_of(page, "first", "both")) == n_shown
+        assert len(re.findall(r'<rect class="first ', page)) == n_shown
+        assert bool(said) == bool(query)
+
+    def test_the_caption_says_what_the_marks_are(self, client, publish):
+        shown = standings_of(publish(graded(16, 60)))
+        text = text_of(client.get("/b/toy"))
+        assert "Filled: could be the best. Outlined: not clearly worse than the leader." in text
+        assert "tinted" not in text
+        beside = Agent.objects.get(name=shown.agents[3].agent)
+        told = f"Filled: could be the best. Outlined: tied with {beside.name} . Back to the leader"
+        assert told in text_of(client.get(f"/b/toy?vs={beside.pk}"))
+
+    def test_a_filter_dims_the_dots_that_it_leaves_out(self, client, publish):
+        publish(graded(16, 60))
+        page = client.get("/b/toy?find=a03").content.decode()
+        assert len(re.findall(r'<a [^>]*class="dim" opacity="0.25"><circle', page)) == 15
+        (dot,) = dots_of(page, "first", "both", "tied", "worse")
+        assert dot.startswith("a03: ")
+
+
 class TestReference:
     @pytest.mark.parametrize("target", TARGETS)
-    def test_the_tinted_rows_are_the_ties_of_each_reference(self, client, ongoing, target):
+    def test_the_outlined_rows_are_the_ties_of_each_reference(self, client, ongoing, target):
         board = standings_of(ongoing)
         numbers = {entry.name: entry.agent_id for entry in ongoing.entries.all()}
         names = [line.agent for line in board.agents]
@@ -199,34 +248,33 @@ class TestReference:
             if at.rank is None or at.rank_lower is None:
                 continue
             tied = {numbers[name] for first, last in at.tied_with for name in names[first : last + 1]}
-            found = tinted(client.get(f"/b/toy?target={target}&vs={numbers[line.agent]}"))
-            assert found == (tied, {numbers[line.agent]})
+            response = client.get(f"/b/toy?target={target}&vs={numbers[line.agent]}")
+            pk, first = numbers[line.agent], board.targets[target].may_be_first
+            filled, outlined = {numbers[name] for name in first}, tied | {pk}
+            is_leader = pk == numbers[words.in_order(board, target)[0].agent]
+            assert marked(response, "first") == filled
+            assert marked(response, "tied") == (outlined - filled if is_leader else outlined)
+            assert marked(response, "reference") == (set() if is_leader else {pk})
 
-    def test_the_leader_is_the_reference_by_default_and_its_ties_end_in_a_sentence(self, client, ongoing):
+    def test_the_leader_is_the_reference_by_default(self, client, ongoing):
         response = client.get("/b/toy")
         leader = standings_of(ongoing).agents[0].agent
         pk = ongoing.entries.get(name=leader).agent_id
-        assert tinted(response)[1] == {pk}
         assert client.get(f"/b/toy?vs={pk}").content == response.content
-        page = response.content.decode()
-        last = page.rindex('<tr class="tied">')
-        assert page.count('<tr class="divider">') == 1
-        assert page.index('<tr class="divider">') == page.index('<tr class="divider">', last)
-        assert "<tr>" not in page[last : page.index('<tr class="divider">')]
-        assert "Below: surely worse than the leader" in text_of(response)
+        ties = ongoing.entries.get(name=leader).line["at"]["full"]["tied_with"]
+        n = sum(last - first + 1 for first, last in ties)
+        assert len(marked(response, "first") | marked(response, "tied")) == n + 1
+        assert "divider" not in response.content.decode()
 
     def test_another_reference_is_named_and_kept_along(self, client, ongoing):
         entry = ongoing.entries.get(name="a05")
         response = client.get(f"/b/toy?vs={entry.agent_id}")
-        n = sum(last - first + 1 for first, last in entry.line["at"]["full"]["tied_with"])
-        assert f"Tinted: {n} agents tied with a05" in text_of(response)
-        assert b'class="divider"' not in response.content
+        assert "Outlined: tied with a05" in text_of(response)
         assert f'href="?sort=agent&amp;vs={entry.agent_id}#ranking"' in response.content.decode()
 
-    def test_its_ties_are_tinted_in_any_order_without_a_divider(self, client, ongoing):
-        response = client.get("/b/toy?sort=agent")
-        assert tinted(response) == tinted(client.get("/b/toy"))
-        assert b'class="divider"' not in response.content
+    @pytest.mark.parametrize("mark", ["first", "tied"])
+    def test_marks_are_the_same_in_any_order(self, client, ongoing, mark):
+        assert marked(client.get("/b/toy?sort=agent"), mark) == marked(client.get("/b/toy"), mark)
 
     @pytest.mark.parametrize("vs", ["0", "-1", "x", "9" * 40, "1.0", "٣", "<b>"])
     def test_who_is_not_there_is_named_and_the_leader_shown(self, client, ongoing, vs):
@@ -239,11 +287,11 @@ class TestReference:
         pk = ongoing.entries.get(name="stopped").agent_id
         assert ASKED.findall(client.get(f"/b/toy?vs={pk}").content.decode())
 
-    def test_where_ties_are_not_known_nothing_is_tinted(self, client, publish):
+    def test_where_ties_are_not_known_nothing_is_outlined(self, client, publish):
         publish({"a": "0101", "b": "0011"})
-        page = client.get("/b/toy").content.decode()
-        assert 'class="tied' not in page
-        assert "divider" not in page
+        response = client.get("/b/toy")
+        assert not marked(response, "tied")
+        assert "Outlined" not in text_of(response)
 
 
 class TestRows:
@@ -266,6 +314,9 @@ class TestRows:
             ("find=nobody", []),
             ("find=stopped", []),
             ("cost=5", []),
+            ("from=2026-01-06", []),
+            ("to=2025-12-31", []),
+            ("organisation=Ada", []),
         ],
     )
     def test_filters_leave_ranks_as_they_are(self, client, ongoing, query, names):
@@ -274,8 +325,25 @@ class TestRows:
         found = rows_of(response) if names else []
         assert [row[AGENT].split()[0] for row in found] == names
         assert all(row == every[row[AGENT]] for row in found)
-        assert f"{len(names)} of 17 agents; ranks are among all 17." in text_of(response)
+        assert f"{len(names)} of 17 agents; ranks are among all 17. " in text_of(response)
         assert ("No agent fits. Show every agent" in text_of(response)) == (not names)
+
+    @pytest.mark.parametrize(
+        ("query", "names"),
+        [
+            ("from=2025-06-01", ["new"]),
+            ("from=2025-05-01&to=2025-05-31", ["month"]),
+            ("to=2025-05-02", ["month", "old"]),
+            ("from=2025-13-01&to=2024-12-31", ["old"]),
+        ],
+    )
+    def test_a_month_that_is_stated_alone_lies_in_its_days(self, client, publish, query, names):
+        days = {"old": "2024-12-31", "month": "2025-05", "new": "2025-06-01"}
+        publish(*(csv_text({name: "01" * 10}, day=day) for name, day in days.items()))
+        response = client.get(f"/b/toy?{query}")
+        assert sorted(row[AGENT].split()[0] for row in rows_of(response)) == names
+        told = "“2025-13-01” is not a date. Use YYYY-MM-DD. Dates are not limited."
+        assert (told in text_of(response)) == ("13" in query)
 
     def test_the_best_of_each_scaffold_is_the_first_of_it(self, client, ongoing):
         (row,) = rows_of(client.get("/b/toy?show=scaffold"))
@@ -284,7 +352,7 @@ class TestRows:
 
     def test_who_is_not_ranked_is_filtered_too(self, client, ongoing):
         assert len(rows_of(client.get("/b/toy?find=stopped"), "unranked")) == 1
-        assert "Listed, not ranked" not in text_of(client.get("/b/toy?find=a03"))
+        assert "Not ranked" not in text_of(client.get("/b/toy?find=a03"))
 
     def test_what_is_found_stays_in_the_form(self, client, ongoing):
         page = client.get('/b/toy?find="><script>&show=model').content.decode()
@@ -339,18 +407,16 @@ def chart_of(client):
 
 
 class TestChart:
-    def test_it_holds_the_rows_of_its_table(self, client, publish):
+    def test_it_reads_as_the_rows_of_the_board(self, client, publish):
         board = standings_of(publish(priced(graded(16, 20))))
         response = client.get("/b/toy")
         page = unescape(response.content.decode())
-        rows = Tables(page).tables[""][1:]
-        ranked = [row for row in table.rows(board) if row["Rank"]]
-        assert [row[:3] for row in rows] == [
-            [row["Agent"], row["Cost"], f"{row['Score %']} ({row['95%']})"] for row in ranked
-        ]
-        svg = re.search(r"<svg[^>]*plot cost.*?</svg>", page, re.S)[0]
-        assert sorted(re.findall(r"<title>(.*?)</title></circle>", svg)) == sorted(
-            f"{row['Agent']}: {row['Score %']}%, {row['Cost']} a run" for row in ranked
+        ranked = [line for line in board.agents if line.at["full"].rank]
+        half = {line.agent: 50 * (line.at["full"].upper - line.at["full"].lower) for line in ranked}
+        assert sorted(re.findall(r"<title>(.*?)</title></circle>", page)) == sorted(
+            f"{agent}: {row['Score %']} ± {half[agent]:.1f}%, {row['Cost']} a run, {row['Date']}"
+            for row in table.rows(board)
+            if row["Rank"] and (agent := row["Agent"])
         )
 
     def test_agents_are_called_by_the_names_that_were_delivered(self, client, publish):
@@ -375,25 +441,37 @@ class TestChart:
         dots = [text for text in chart_of(client).itertext() if "0 a run" in text]
         assert len(dots) == 15
         assert not any(dot.startswith(best) for dot in dots)
-        assert "the cheapest of" in text_of(page).split("Cost against score")[0]
-        assert " a run;" not in text_of(page).split("Cost against score")[0]
+        assert "cheapest that could be best" in text_of(page)
         shown = [row[AGENT].split()[0] for row in rows_of(client.get("/b/toy?cost=100"))]
         assert len(shown) == 15
         assert best not in shown
         assert rows_of(client.get("/b/toy?sort=cost"))[-1][AGENT].split()[0] == best
 
-    def test_it_has_an_address_of_its_own_for_the_view_that_is_shown(self, client, ongoing):
+    @pytest.mark.parametrize("plot", ["date", "scores"])
+    def test_it_has_an_address_of_its_own_for_the_view_that_is_shown(self, client, ongoing, plot):
         pk = ongoing.entries.get(name="a05").agent_id
-        page = client.get(f"/b/toy?target=subset&vs={pk}").content.decode()
-        address = f"/b/toy/plots/cost.svg?target=subset&amp;vs={pk}"
+        page = client.get(f"/b/toy?target=subset&vs={pk}&find=a0&plot={plot}").content.decode()
+        address = f"/b/toy/plots/{plot}.svg?target=subset&amp;vs={pk}&amp;find=a0"
         assert f'<a href="{address}">SVG</a>' in page
         alone = client.get(unescape(address))
         assert alone["Content-Type"] == "image/svg+xml"
         assert alone.content.decode() in page
 
     def test_without_costs_it_is_the_score_through_time(self, client, ongoing):
-        assert "Score through time. Cost was not stated. The line joins" in text_of(client.get("/b/toy"))
-        assert "2026-01-05" not in text_of(client.get("/b/toy")).split("Find")[0].split("Date")[0]
+        text = text_of(client.get("/b/toy"))
+        assert "Date Scores Line: the best score so far. SVG Score through time, on all 40 tasks" in text
+        assert client.get("/b/toy?plot=cost").content == client.get("/b/toy").content
+        assert client.get("/b/toy/plots/cost.svg").status_code == 404
+
+    def test_the_switch_leads_to_each_plot_and_keeps_the_view(self, client, publish):
+        publish(priced(graded(16, 20)))
+        page = client.get("/b/toy?plot=scores&find=a0").content.decode()
+        switch = re.search(r'<nav class="targets" aria-label="What to plot">.*?</nav>', page)[0]
+        assert re.findall(r'href="([^"]*)"( aria-current="true")?>(\w+)', switch) == [
+            ("?find=a0#plot", "", "Cost"),
+            ("?plot=date&amp;find=a0#plot", "", "Date"),
+            ("?plot=scores&amp;find=a0#plot", ' aria-current="true"', "Scores"),
+        ]
 
     def test_without_a_board_there_is_none(self, client, db):
         Benchmark.objects.create(slug="new", title="New")
@@ -563,6 +641,7 @@ def test_what_is_stated_of_an_agent_stands_in_its_row(client, publish):
     recomputed(as_of=AS_OF)
     row = row_of(client.get("/b/toy?view=all"), "a03")
     assert row["Agent"].endswith("More Version v7 <b> Organisation Ada & Co")
+    assert [row[AGENT].split()[0] for row in rows_of(client.get("/b/toy?organisation=Ada+%26+Co"))] == ["a03"]
     assert (row["Organisation"], row["Submissions"]) == ("Ada & Co", "1")
     assert row_of(client.get("/b/toy?view=all"), "a02")["Organisation"] == "not stated"
 
@@ -573,7 +652,7 @@ def test_the_notices_stand_before_the_ranks(client, publish):
     others = words.other_notices(board)
     way_out = "whoever operates the board may have missing outcomes counted as failures"
     assert any(way_out in notice for notice in others)
-    assert all(text.index(notice.replace("`", "")) < text.index("Listed, not ranked") for notice in others)
+    assert all(text.index(notice.replace("`", "")) < text.index("Not ranked") for notice in others)
 
 
 def test_the_verdict_of_a_validation_leads_to_its_page(client, publish):
@@ -650,7 +729,7 @@ def test_nobody_passes_for_another(client, publish):
     for name in marks:
         text = text.replace(f"Model {name}", "M 6" if "6" in name else "M 5")
     publish(text)
-    agents = [row[2] for row in rows_of(client.get("/b/toy"))]
+    agents = [row[AGENT] for row in rows_of(client.get("/b/toy"))]
     assert agents == ["Loop (M 5)", "Loop (M 6)", "M 5 + Loop"]
 
 
@@ -711,14 +790,21 @@ def test_that_all_was_withdrawn_is_told(client, publish, capsys):
         call_command("recompute", "toy")
 
 
-def test_why_more_rows_are_tinted_than_could_be_the_best_is_said_in_the_open(client, publish):
-    shown = standings_of(publish(graded(16, 60)))
-    page = client.get("/b/toy")
-    n_first = len(shown.targets[shown.target].may_be_first)
-    n_tinted = len(re.findall(r'<tr class="tied', page.content.decode()))
-    assert 1 < n_first < n_tinted
-    assert f"{n_tinted:,} rows are tinted: not clearly worse than the leader" in text_of(page)
-    assert f"{n_first:,} could be the best: one question alone" in text_of(page)
-    beside = next(line for line in shown.agents if line.at[shown.target].rank == n_tinted)
-    pk = Agent.objects.get(name=beside.agent).pk
-    assert "rows are tinted" not in text_of(client.get(f"/b/toy?vs={pk}"))
+class TestCsv:
+    def test_it_holds_the_agents_that_are_shown_and_the_ticked_ones_alone(self, client, ongoing):
+        def agents(query):
+            answer = client.get(f"/b/toy/board.csv?{query}")
+            assert answer["Content-Type"] == "text/csv; charset=utf-8"
+            return [row["agent"] for row in csv.DictReader(io.StringIO(answer.content.decode()))]
+
+        assert len(agents("")) == 18
+        assert agents("find=a03") == ["a03"]
+        pks = [ongoing.entries.get(name=name).agent_id for name in ("a05", "stopped")]
+        assert agents(f"a={pks[1]}&a={pks[0]}") == ["a05", "stopped"]
+        page = client.get("/b/toy?find=a03&target=subset").content.decode()
+        assert 'href="/b/toy/board.csv?target=subset&amp;find=a03">CSV<span' in page
+
+    def test_what_is_not_there_is_not_found(self, client, ongoing):
+        assert client.get("/b/toy/board.csv?board=9").status_code == 404
+        Benchmark.objects.filter(slug="toy").update(visibility="private")
+        assert client.get("/b/toy/board.csv").status_code == 404

@@ -66,14 +66,14 @@ def test_a_disc_and_a_bar_stand_where_they_are_put():
 
 
 def test_bars_stand_at_their_ranks():
-    pixels = read(draw_card([(1, 1, 3, True, True), (2, 5, 11, False, True)], 11))
+    pixels = read(draw_card([(1, 1, 3, "first"), (2, 5, 11, "worse")], 11))
     assert pixels.shape == (HEIGHT, WIDTH, 3)
     row, step = (HEIGHT - 2 * ABOVE) / MAX_AGENTS, (WIDTH - 2 * MARGIN) / 10
     first, second = (int(ABOVE + (i + 0.5) * row) for i in (0, 1))
-    tied, worse = ((pixels == colour(name)).all(axis=2) for name in ("tied", "worse"))
-    columns = np.flatnonzero(tied[first])
+    filled, worse = ((pixels == colour(name)).all(axis=2) for name in ("lead", "worse"))
+    columns = np.flatnonzero(filled[first])
     assert columns.max() == pytest.approx(MARGIN + 2 * step + THICK / 2, abs=2)
-    assert tied[:, MARGIN + int(step)].sum() == pytest.approx(THICK, abs=1)
+    assert filled[:, MARGIN + int(step)].sum() == pytest.approx(THICK, abs=1)
     columns = np.flatnonzero(worse[second])
     assert columns.min() == pytest.approx(MARGIN + step - THICK / 2, abs=2)
     assert columns.max() == pytest.approx(MARGIN + 10 * step + THICK / 2, abs=2)

@@ -18,7 +18,7 @@ N_QUERIES = {
     "?target=domain&sort=-ties": 3,
     "?view=all&find=a": 3,
     "/cite": 2,
-    "/embed": 3,  # what is told of its agents
+    "/embed": 4,  # what is told of its agents; the ties of the leader
     "/card.png": 3,  # its first entries
     "/badge.svg": 3,  # what is told of its agents
     "/feed": 5,  # all boards; their places; what is told of them; of their agents
@@ -27,8 +27,8 @@ N_QUERIES = {
     "/tasks": 12,
 }
 PAGES = ("", "/v1", "/history", "/data", "/compare", "/validity", "/uncertainty", "/health", "/tasks")
-DRAWN = ("/plots/tasks.svg", "/plots/cost.svg")
-OTHERS = ("/cite", "/embed", "/feed", "/badge.svg", "/card.png", "/board.md", *DRAWN)
+DRAWN = ("/plots/tasks.svg", "/plots/date.svg", "/plots/scores.svg")
+OTHERS = ("/cite", "/embed", "/feed", "/badge.svg", "/card.png", "/board.md", "/board.csv", *DRAWN)
 
 
 @pytest.mark.parametrize(("page", "n"), N_QUERIES.items())
@@ -103,7 +103,7 @@ def test_each_drawing_is_at_an_address_of_its_own(client, whole):
             assert drawn.content.decode() in page
             seen.add(link.split("/")[-1].split(".")[0])
     # The best score is drawn from three boards on.
-    assert seen >= {"tasks", "task", "agent", "cost", "compare", "validity", "coverage", "widths"}
+    assert seen >= {"tasks", "task", "agent", "date", "compare", "validity", "coverage", "widths"}
 
 
 def test_it_is_only_read_and_needs_no_more_than_the_policy_allows(client, whole):

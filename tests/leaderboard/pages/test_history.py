@@ -38,7 +38,7 @@ class TestPermalink:
         assert '<a href="/b/toy">Board 2 is the latest</a>' in page
         assert 'href="/b/toy?since=1#since-title"' in page
         assert "The data have changed" not in text
-        assert [row[2].split()[0] for row in rows_of(response)] == ["a03", "a02", "a01", "a00"]
+        assert [row[3].split()[0] for row in rows_of(response)] == ["a03", "a02", "a01", "a00"]
         assert "<title>Board 1 · Toy · Bandstand</title>" in page
 
     def test_the_latest_board_has_a_permalink_that_says_the_same(self, client, two):
@@ -53,7 +53,7 @@ class TestPermalink:
 
     def test_the_switch_and_the_order_stay_on_it(self, client, two):
         rows = rows_of(client.get("/b/toy/v1?sort=-score"))
-        assert [row[2].split()[0] for row in rows] == ["a00", "a01", "a02", "a03"]
+        assert [row[3].split()[0] for row in rows] == ["a00", "a01", "a02", "a03"]
 
     @pytest.mark.parametrize("path", ["v3", "v0", "v999999999999999999999999", "v1x", "v", "v-1"])
     def test_what_was_never_published_is_not_there(self, client, two, path):

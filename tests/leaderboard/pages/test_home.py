@@ -162,4 +162,4 @@ def test_who_was_withdrawn_since_a_board_is_marked_wherever_the_board_is_told(cl
     assert "Withdrawn since: a05." in text_of(client.get("/"))
     assert "Withdrawn since: a05." in client.get("/b/toy/feed").content.decode()
     assert "a05, withdrawn: " in client.get("/b/toy/plots/cost.svg").content.decode()
-    assert "a05 (withdrawn since)" in text_of(client.get("/b/toy"))
+    assert "a05, withdrawn: " in text_of(client.get("/b/toy"))

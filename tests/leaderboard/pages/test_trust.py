@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from leaderboard.boards.models import Board
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.operations.corrections import verify
 from leaderboard.operations.services import issue_token
@@ -121,7 +122,7 @@ def test_every_face_counts_among_the_verified_agents(client, db, settings):
     deliver(token("ada@example.org"), outcomes, "plain", model="M plain")
     board = recomputed()
     found, _ = first_of(board.benchmark)
-    n = sum(is_first for *_, is_first, _ in found)
+    n = [marked for *_, marked in found].count("first")
     assert 1 < n < len(found) == 6
     verdict = f"{n} of the 6 verified agents could be the best. "
     for path in ("/b/toy", "/b/toy/embed"):
@@ -135,11 +136,16 @@ def test_every_face_counts_among_the_verified_agents(client, db, settings):
     assert "1 agent above it is not verified." in text_of(client.get("/b/toy"))
 
 
-def test_the_card_draws_an_outline_for_who_is_not_verified(board):
+def test_the_card_fills_who_could_be_the_best_and_outlines_who_is_not_clearly_worse(board):
     found, _ = first_of(board.benchmark)
-    assert [is_verified for *_, is_verified in found].count(False) == 2
-    solid, outline = (read(draw_card([(1, 1, 8, True, is_verified)], 8)) for is_verified in (True, False))
-    is_filled = [(pixels == colour("tied")).all(axis=2).sum() for pixels in (solid, outline)]
+    entry = board.entries.get(name="a03")
+    names = list(board.entries.order_by("position").values_list("name", flat=True))
+    tied = {name for first, last in entry.line["at"]["full"]["tied_with"] for name in names[first : last + 1]}
+    n_first = len(standings_of(board).targets["full"].may_be_first)
+    marks = [marked for *_, marked in found]
+    assert (marks.count("first"), marks.count("first") + marks.count("tied")) == (n_first, len(tied) + 1)
+    solid, outline = (read(draw_card([(1, 1, 8, marked)], 8)) for marked in ("first", "tied"))
+    is_filled = [(pixels == colour("lead")).all(axis=2).sum() for pixels in (solid, outline)]
     assert 0 < is_filled[1] < is_filled[0] / 2
     assert tuple(outline[int(65 + (HEIGHT - 130) / 20), (WIDTH - MARGIN) // 2]) == colour("paper")
 
@@ -180,7 +186,7 @@ def test_the_terminal_says_nothing_where_every_agent_is_verified(verified_board,
 )
 def test_a_level_asks_for_at_least_that(client, board, query, missing):
     response = client.get(f"/b/toy?{query}")
-    shown = " ".join(row[2] for row in rows_of(response))
+    shown = " ".join(row[3] for row in rows_of(response))
     assert {
         name for name in LEVELS if not re.search(rf"\b{name}\b", shown.replace("logs linked", ""))
     } == missing
@@ -191,14 +197,17 @@ def test_a_level_asks_for_at_least_that(client, board, query, missing):
         assert f'<option value="{query[6:]}" selected>' in response.content.decode()
 
 
-def test_ties_are_those_of_the_first_that_is_shown(client, board):
-    first = {}
+def test_a_row_leads_to_the_logs_that_are_linked(client, board):
+    ((name, address),) = LOGS.items()
+    link = f'<a class="mark" href="{address}" rel="nofollow" aria-label="Logs of linked">{name}</a>'
+    assert client.get("/b/toy").content.decode().count(link) == 1
+
+
+def test_ties_are_those_of_the_leader_whoever_is_shown(client, board):
     for query in ("", "?find=plain", "?find=linked"):
         response = client.get(f"/b/toy{query}")
-        first[query] = re.search(r"tinted: tied with (\S+)", text_of(response))[1]
-        assert rows_of(response)[0][2].startswith(first[query])
+        assert re.search(r"outlined: tied with (\S+)", text_of(response))[1] == "a03"
         assert "vs=" not in re.search(r'<a href="([^"]*)" data-column="score"', response.content.decode())[1]
-    assert first == {"": "a03", "?find=plain": "plain", "?find=linked": "linked"}
 
 
 def test_the_api_takes_levels_and_refuses_what_is_none(client, board):
