@@ -241,7 +241,9 @@ def _add_boards(commands: Any) -> None:
 def _standings(arguments: argparse.Namespace) -> Answer:
     board = _answered(arguments)
     advice = advice_text(board.verdict, "--strategy {strategy}")
-    return Answer(board.as_plain(), "\n\n".join(filter(None, (printed.text(board), advice))))
+    run = f"python -m selection standings {arguments.file}"
+    text = printed.text(board, command=lambda settings: f"{run} {words.flags(settings)}")
+    return Answer(board.as_plain(), "\n\n".join(filter(None, (text, advice))))
 
 
 def _answered(arguments: argparse.Namespace) -> Standings:

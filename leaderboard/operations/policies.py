@@ -13,7 +13,7 @@ from typing import Any
 from django.db import transaction
 
 from leaderboard.accounts.models import User
-from leaderboard.called import PROGRAM
+from leaderboard.called import set_command
 from leaderboard.catalog.models import Assigning, Benchmark, Duplicates, MissingPlaces, Policy
 from leaderboard.catalog.queries import active_tasks, policy_in_force
 from leaderboard.catalog.rules import COMMON, RULES, shown
@@ -96,7 +96,7 @@ def with_missing_decided(benchmark: Benchmark) -> tuple[Policy, str]:
     undo = [UNDONE[field] for field in changes(before, after)]
     if after.missing == MissingPlaces.GAP and "missing=gap" in undo:
         undo.remove("missing=gap")
-    return after, f"{PROGRAM} policy {benchmark} --set {' '.join(undo)}" if undo else ""
+    return after, set_command(benchmark.slug, undo) if undo else ""
 
 
 def changes(before: Policy, after: Policy) -> dict[str, tuple[Any, Any]]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from leaderboard.accounts.models import User
-from leaderboard.called import PROGRAM
+from leaderboard.called import set_command
 from leaderboard.catalog.models import Benchmark, MissingPlaces, Policy, Task
 from leaderboard.catalog.queries import active_tasks, policy_in_force
 from leaderboard.errors import Conflict
@@ -198,7 +198,7 @@ def missing_proposal(benchmark: Benchmark) -> str:
     if not undo:
         return ""
     found = after.resolved_from.removeprefix("auto: ")
-    return f"{found}. To count results so: {PROGRAM} policy {benchmark} --set missing=auto"
+    return f"{found}. To count results so: {set_command(benchmark.slug, ['missing=auto'])}"
 
 
 def offer_text(benchmark: Benchmark) -> str:

@@ -6,6 +6,7 @@ Nothing is computed or worded here but what this page alone tells.
 import re
 from collections.abc import Collection, Sequence
 from datetime import date
+from functools import partial
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
@@ -25,6 +26,7 @@ from leaderboard.boards.queries import (
     withdrawn_agents,
 )
 from leaderboard.boards.signing import public_key
+from leaderboard.called import set_command
 from leaderboard.catalog.models import Assigning, Benchmark
 from leaderboard.pages import board_query
 from leaderboard.pages.access import absolute, for_all, number_in, visible
@@ -38,6 +40,7 @@ from leaderboard.pages.board_table import (
 )
 from leaderboard.pages.caching import cached_page
 from leaderboard.pages.replay_summary import replay_summary
+from leaderboard.plots.dots import DotRow, both_widths
 from leaderboard.plots.marks import Chart
 from leaderboard.plots.pareto import Point, cost_axis, day_axis, pareto
 from leaderboard.studies.answers import Standings, TargetLine, printed, table, words
@@ -142,7 +145,8 @@ def _sentences(page: dict[str, Any]) -> dict[str, Any]:
         "tasks": words.tasks_of(standings, target),
         "trust": words.trust_text(standings),
         "ranks_text": words.confidence_text(standings, target),
-        "notices": words.other_notices(standings),
+        "notices": words.other_notices(standings, partial(set_command, board.benchmark.slug)),
+        "next_step": words.next_step_text(standings, partial(set_command, board.benchmark.slug)),
         "phase": words.phase_text(standings, Assigning.FULL if is_full else policy.assignment),
         "trials": words.trials_text(standings.trials),
         "covers": words.covers_text(standings, target),
@@ -246,6 +250,7 @@ def _bar(page: dict[str, Any], shown: Sequence[BoardLine], costs: Any) -> dict[s
         "address_of_rows": address(rows="all"),
         "address_of_wide": address(view="all"),
         "address_of_plain": address(view=""),
+        "address_of_bounds": reverse("pages:plot", args=[slug, "bounds"]) + drawing,
         "address_of_drawing": reverse("pages:plot", args=[slug, "cost"]) + drawing,
         "address_of_markdown": reverse("pages:board_markdown", args=[slug]) + markdown,
         "versus": f"{leader_address}{'' if leader_address == '?' else '&'}vs=",  # but for the number
@@ -273,7 +278,8 @@ def board(request: HttpRequest, slug: str, number: int | None = None) -> HttpRes
         return render(request, "pages/no_board.html", {"benchmark": benchmark, "here": "board"})
     except NoSuchBoard as missing:
         raise Http404(str(missing)) from missing
-    page |= {"chart": score_chart(page), "replay_summary": replay_summary(benchmark, page["standings"])}
+    page |= {"chart": score_chart(page), "bounds": bounds_chart(page)}
+    page |= {"replay_summary": replay_summary(benchmark, page["standings"])}
     return render(request, "pages/board.html", {"page": page, "benchmark": benchmark, "here": "board"})
 
 
@@ -363,6 +369,30 @@ def _drawn(
     )
 
 
+def bounds_chart(page: dict[str, Any]) -> Chart | None:
+    """Between which scores each agent lies, where nobody is ranked; None where somebody is."""
+    rows = table.bounds(page["standings"], page["target"])[:N_ROWS]
+    if page["target_line"].n_ranked or not rows:
+        return None
+    title = f"Possible scores on {words.tasks_of(page['standings'], page['target'])}"
+    return Chart(
+        name="bounds",
+        title=title,
+        lede="A bar runs from the score if all missing results failed to the score if all passed.",
+        heads=("Agent", "All failed %", "All passed %"),
+        rows=tuple((row.agent, words.percent(row.low), words.percent(row.high)) for row in rows),
+        **both_widths(
+            name="bounds",
+            title=title,
+            rows=[DotRow(row.agent, "", row.text, None, row.low, row.high) for row in rows],
+            lo=0.0,
+            hi=1.0,
+            ticks=[(share / 100, f"{share}%") for share in range(0, 101, 25)],
+            notes=False,
+        ),
+    )
+
+
 # ------------------------------------------------------------------------------------------------- Markdown
 
 
@@ -387,7 +417,7 @@ def markdown(request: HttpRequest, slug: str) -> HttpResponse:
                 cells["Agent"] = f"~~{cells['Agent']}~~ withdrawn since"
             rows.append(list(cells.values()))
         parts.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
-    parts += map(_escaped, filter(None, (*page["notices"], page["ranks_text"])))
+    parts += map(_escaped, filter(None, (page["next_step"], *page["notices"], page["ranks_text"])))
     address = absolute(request, reverse("pages:version", args=[slug, board.number]))
     counted = _escaped(words.sentence(page["counted"]))
     parts.append(f"{counted} Board {board.number}, {board.published_at:%Y-%m-%d}: <{address}>")

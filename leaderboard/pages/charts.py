@@ -25,6 +25,10 @@ def _number(params: QueryDict, name: str) -> int:
     return number_in(params.get(name, "")) or 0
 
 
+def _board_page(benchmark: Benchmark, params: QueryDict) -> dict[str, Any]:
+    return board.board_page(benchmark, params, number=number_in(params.get("board", "")))
+
+
 def _tasks(benchmark: Benchmark, params: QueryDict) -> Chart | None:
     of = ordered_outcomes(benchmark)
     return tasks.chart(of, tasks.task_lines(of))
@@ -51,9 +55,8 @@ CHARTS: dict[str, Draw] = {
     "quarters": lambda of, params: tasks.task_page(of, _number(params, "task"))["quarters_chart"],
     "agent": lambda of, params: agent.agent_page(of, _number(params, "agent"))["chart"],
     "best": lambda of, _: history.best_chart(of),
-    "cost": lambda of, params: board.score_chart(
-        board.board_page(of, params, number=number_in(params.get("board", "")))
-    ),
+    "cost": lambda of, params: board.score_chart(_board_page(of, params)),
+    "bounds": lambda of, params: board.bounds_chart(_board_page(of, params)),
     "compare": lambda of, params: compare.compare_page(of, params).get("chart"),
     "replayed": _replayed,
     "variance": _of_study(VarianceStudy, lambda of: variance_chart(of.result.get("components") or [])),

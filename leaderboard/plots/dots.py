@@ -58,14 +58,14 @@ def stacked(*, name: str, title: str, parts: Sequence[StackPart], narrow: bool =
     return drawing(name=name, title=title, width=width, height=height, marks=marks)
 
 
-TOP, BOTTOM, RADIUS, TICK = 26, 24, 5.5, 8
+TOP, BOTTOM, RADIUS, TICK, NOTE = 26, 24, 5.5, 8, 18
 LETTER = 5.5  # the mean width of one, at the size of the words
 Named = tuple[float, str]
 
 
 @dataclass(frozen=True)
 class DotRow:
-    """A value in words and in numbers, with its interval; None draws nothing."""
+    """A value in words and in numbers, with its interval; without a value the interval alone is drawn."""
 
     label: str
     note: str  # below the label
@@ -103,14 +103,17 @@ def dots(
     ticks: Sequence[Named],
     rules: Sequence[Named] = (),
     narrow: bool = False,
+    notes: bool = True,
 ) -> SafeString:
     """Draw a row for each value on one scale; `rules` are upright lines that tell above what they are.
 
-    ValueError without a row.
+    Without `notes` rows are lower. ValueError without a row.
     """
     if not rows:
         raise ValueError("nothing to draw")
     layout = NARROW if narrow else WIDE
+    if not notes:
+        layout = layout._replace(height=layout.height - NOTE, line=layout.line - (NOTE if narrow else 4))
     x = LinearScale(lo, hi, layout.start, layout.end)
     bottom = TOP + layout.height * len(rows)
     marks = []
@@ -155,6 +158,9 @@ def _words(row: DotRow, label: str, top: float, layout: DotLayout) -> list[SafeS
 
 
 def _value(row: DotRow, x: LinearScale, y: float) -> list[SafeString]:
+    if row.at is None and row.lower is not None and row.upper is not None:
+        start, end = x.clipped(row.lower), x.clipped(row.upper)
+        return [bar(start - 1, y - TICK / 2, round(end - start + 2, 2), TICK, fill="tied", radius=1)]
     if row.at is None:
         return []
     colour = "worse" if row.hollow else "tied"

@@ -72,6 +72,27 @@ def _gaps_of(
         yield "Intraclass correlation unreliable", str(line.icc["note"])
 
 
+@dataclass(frozen=True)
+class BoundsRow:
+    """Between which scores an agent lies: if all its missing results failed, and if all passed; 0 to 1."""
+
+    agent: str
+    low: float
+    high: float
+
+    @property
+    def text(self) -> str:
+        """The two in percent."""
+        return f"{percent(self.low)}–{percent(self.high)}"
+
+
+def bounds(board: Standings, target: str = "") -> list[BoundsRow]:
+    """Return the bounds of agents without a rank, the highest lower end first."""
+    results = [(line.agent, line.at[target or board.target]) for line in board.agents]
+    rows = [BoundsRow(name, *at.bounds) for name, at in results if at.rank is None and at.bounds]
+    return sorted(rows, key=lambda row: (-row.low, -row.high, row.agent))
+
+
 NOTHING = "–"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 HEADS = {"subset": "Subset %", "full": "Score %", "domain": "Score %"}
