@@ -97,6 +97,7 @@ def board_page(benchmark: Benchmark, params: QueryDict, *, number: int | None = 
         "order": (order := board_query.order_in(query["sort"])),
         "direction": board_query.direction(order),
         "is_wide": query["view"] == "all",
+        "is_empty": not any(one.n_ranked for one in standings.targets.values()),
         "unknown": board_query.unknown(query, is_ranked=is_ranked),
         "agents": reverse("pages:agent", args=[benchmark.slug, 0]).removesuffix("0"),
     }
@@ -374,7 +375,7 @@ def bounds_chart(page: dict[str, Any]) -> Chart | None:
     rows = table.bounds(page["standings"], page["target"])[:N_ROWS]
     if page["target_line"].n_ranked or not rows:
         return None
-    title = f"Possible scores on {words.tasks_of(page['standings'], page['target'])}"
+    title = f"Possible scores in percent on {words.tasks_of(page['standings'], page['target'])}"
     return Chart(
         name="bounds",
         title=title,
@@ -387,7 +388,7 @@ def bounds_chart(page: dict[str, Any]) -> Chart | None:
             rows=[DotRow(row.agent, "", row.text, None, row.low, row.high) for row in rows],
             lo=0.0,
             hi=1.0,
-            ticks=[(share / 100, f"{share}%") for share in range(0, 101, 25)],
+            ticks=[(share / 100, f"{share}") for share in range(0, 101, 25)],
             notes=False,
         ),
     )

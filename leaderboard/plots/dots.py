@@ -153,7 +153,7 @@ def _words(row: DotRow, label: str, top: float, layout: DotLayout) -> list[SafeS
     return [
         text(0, first, label, fill="ink", anchor="start"),
         text(0, second, cut(row.note, int(layout.words / LETTER)), anchor="start"),
-        text(layout.end + 14, first + 4, row.text, fill="ink", anchor="start"),
+        text(layout.end + 14, first + 4 * bool(row.note), row.text, fill="ink", anchor="start"),
     ]
 
 

@@ -203,7 +203,7 @@ def _columns(board: Standings, target: str) -> Iterator[tuple[str, bool, Cell]]:
     if board.subset is not None:
         other = "full" if target == "subset" else "subset"
         yield other_head(target), True, lambda line: score(line.at[other])
-    yield "Bounds", True, lambda line: _bounds(line.at[target])
+    yield "Bounds", True, lambda line: bounds_text(line.at[target])
     yield (
         "Ties",
         True,
@@ -256,7 +256,8 @@ def _range(at: AtTarget) -> str:
     return f"{at.rank_lower}" if at.rank_lower == at.rank_upper else f"{at.rank_lower}–{at.rank_upper}"
 
 
-def _bounds(at: AtTarget) -> str:
+def bounds_text(at: AtTarget) -> str:
+    """Between which scores an agent without a rank lies, in percent; – where nothing is known of it."""
     if at.rank is not None or at.bounds is None or not leaves_open(at):
         return NOTHING
     return f"{percent(at.bounds[0])}–{percent(at.bounds[1])}"
