@@ -5,7 +5,7 @@ nothing changes. Where rows are absent, the tasks that nearly all agents have be
 runs are void, missing outcomes of what an operator loaded count as failures. What submitters deliver has no
 say, and never counts as a failure by this rule.
 
-Source: The rule is this project's own (docs/decisions/never-an-empty-board.md).
+Source: The rule is this project's own (docs/decisions/who-is-ranked.md).
 """
 
 from collections.abc import Callable
