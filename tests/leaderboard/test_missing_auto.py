@@ -135,8 +135,8 @@ def test_a_dry_run_tells_the_sizes_of_both_boards_and_stores_nothing(db, tmp_pat
     file.write_text(csv_text(CASES["both"][0]))
     printed = run("load", str(file), "--benchmark", "toy", "--dry-run")
     assert (
-        "0 of 6 agents can be ranked on all 30 tasks, 6 of 6 on the 18 that nearly all agents have if missing "
-        "results count as failures.\n"
+        "0 of 6 agents can be ranked on all 30 tasks, 6 of 6 on the 18 that nearly all agents have if "
+        "missing results count as failures.\n"
     ) in printed
     assert not Policy.objects.exists()
     printed = run("load", str(file), "--benchmark", "toy")
