@@ -128,7 +128,8 @@ def _band(arguments: argparse.Namespace) -> Answer:
         "p_in_band": by_task(band.p_in_band),
         "trials": plain(n_trials),
     }
-    notes = (record.universe, words.compared_text(record.compared, record.left_out), *record.uneven)
+    failed = words.failed_text(record.n_missing_failed)
+    notes = (failed, record.universe, words.compared_text(record.compared, record.left_out), *record.uneven)
     counted = " ".join(words.sentence(one) for one in notes if one)
     inside = band.tasks.tolist()
     shown = {

@@ -482,14 +482,11 @@ def notices(
     """
     n_ranked, n = board.targets[board.target].n_ranked, len(board.agents)
     why = [_why_unranked(board, line, "full")[0] for line in board.agents if line.how == "incomplete"]
-    n_lacking, missing = why.count("lack"), [ZERO] if zero else []
-    if n_failed := board.n_missing_failed:
-        counts = "counts as a failure" if n_failed == 1 else "count as failures"
-        missing = [f"{counted(n_failed, 'missing result')} {counts}"]
+    n_lacking = why.count("lack")
     return tuple(
         sentence(text)
         for text in (
-            *missing,
+            failed_text(board.n_missing_failed) or (ZERO if zero else ""),
             universe,
             not_revalidated,
             podium,
@@ -509,6 +506,13 @@ def notices(
         )
         if text
     )
+
+
+def failed_text(n: int) -> str:
+    """Say how many missing results count as failures; empty where none does."""
+    if not n:
+        return ""
+    return f"{counted(n, 'missing result')} {'counts as a failure' if n == 1 else 'count as failures'}"
 
 
 def unheard_text(board: Standings, n: int) -> str:
