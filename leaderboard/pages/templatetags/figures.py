@@ -43,7 +43,7 @@ def folded(reason: str) -> SafeString:
     """A reason whose list of tasks is folded."""
     if not (found := TASK_LIST.fullmatch(reason)):
         return prose(words.sentence(reason))
-    return format_html("<details><summary>{}</summary>{}</details>", *map(words.sentence, found.groups()))
+    return format_html("<details><summary>{}:</summary> {}</details>", *found.groups())
 
 
 @register.simple_tag
