@@ -1,7 +1,13 @@
 """How this program was called, for the next steps that it prints."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 INSTALLED = "bandstand-server"
 PROGRAM = INSTALLED if Path(sys.argv[0]).name == INSTALLED else "manage.py"
+
+
+def set_command(slug: str, settings: Sequence[str]) -> str:
+    """Return the command that changes the policy of a benchmark."""
+    return f"{PROGRAM} policy {slug} --set {' '.join(settings)}"

@@ -128,7 +128,8 @@ def _band(arguments: argparse.Namespace) -> Answer:
         "p_in_band": by_task(band.p_in_band),
         "trials": plain(n_trials),
     }
-    notes = (record.universe, words.compared_text(record.compared, record.left_out), *record.uneven)
+    failed = words.failed_text(record.n_missing_failed)
+    notes = (failed, record.universe, words.compared_text(record.compared, record.left_out), *record.uneven)
     counted = " ".join(words.sentence(one) for one in notes if one)
     inside = band.tasks.tolist()
     shown = {
@@ -241,7 +242,9 @@ def _add_boards(commands: Any) -> None:
 def _standings(arguments: argparse.Namespace) -> Answer:
     board = _answered(arguments)
     advice = advice_text(board.verdict, "--strategy {strategy}")
-    return Answer(board.as_plain(), "\n\n".join(filter(None, (printed.text(board), advice))))
+    run = f"python -m selection standings {arguments.file}"
+    text = printed.text(board, command=lambda settings: f"{run} {words.flags(settings)}")
+    return Answer(board.as_plain(), "\n\n".join(filter(None, (text, advice))))
 
 
 def _answered(arguments: argparse.Namespace) -> Standings:

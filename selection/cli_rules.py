@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from analytics.command_line import MAX_COUNTED, MAX_SEED, Parser, pairs, whole
 from analytics.flat_file import RunSetting
 from analytics.record import Condition, Counting
+from analytics.record.rows import Missing
 from selection.errors import SelectionError
 from selection.prior import PriorDecisions, SubsetVersion
 from selection.rules import ESTIMATORS, GROUPS, TARGETS, Rules
@@ -40,9 +41,10 @@ FLAGS: Mapping[str, dict[str, Any]] = {
         "are drawn within them (stratum) (auto: groups are clusters, if at least 10)",
     },
     "missing": {
-        "choices": ("gap", "zero"),
-        "default": "gap",
-        "help": "an outcome that is missing is a gap, or counts as a failure (gap)",
+        "choices": get_args(Missing),
+        "default": "auto",
+        "help": "what a missing result counts as: a gap, or a failure (auto: a failure, or only common tasks "
+        "count, if fewer than half of five or more agents can be ranked)",
     },
     "duplicates": {
         "choices": ("mean", "latest", "first"),
@@ -130,7 +132,7 @@ def rules_of(arguments: argparse.Namespace) -> Rules:
         counting=Counting(
             duplicates=flags.get("duplicates", "mean"),
             settings=_settings(flags.get("settings", ["comparable"])),
-            missing=flags.get("missing", "gap"),
+            missing=flags.get("missing", "auto"),
             universe=_universe(flags.get("universe", "all")),
         ),
     )

@@ -5,10 +5,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from django.db import transaction
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.queries import head_of, standings_of
-from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations.loading import load
 from leaderboard.operations.services import recompute
 from leaderboard.submissions.parsing.flat import read_file
@@ -30,15 +31,23 @@ def csv_text(outcomes, *, benchmark="Toy", day="2026-01-05"):
     return "\n".join([f"{HEAD},valid", *rows]) + "\n"
 
 
-def load_text(text, *, slug="toy", as_of=AS_OF, **options):
-    """Load a file; into an empty database the same one is read once, and from then on its rows are copied."""
+def load_text(text, *, slug="toy", as_of=AS_OF, missing="gap", **options):
+    """Load a file; into an empty database the same one is read once, and from then on its rows are copied.
+
+    missing: what a new benchmark counts missing results as; its first policy says so.
+    """
 
     def loaded():
-        return load(flat=flat_of(text, as_of=as_of), slug=slug, as_of=as_of, **options)
+        flat = flat_of(text, as_of=as_of)
+        with transaction.atomic():
+            if missing != "auto" and not (options or Benchmark.objects.filter(slug=slug).exists()):
+                benchmark = Benchmark.objects.create(slug=slug, title=flat.benchmark)
+                Policy.objects.create(benchmark=benchmark, number=1, missing=missing)
+            return load(flat=flat, slug=slug, as_of=as_of, **options)
 
     if options or Benchmark.objects.exists():
         return loaded()
-    return stored(("loaded", text, slug, as_of), loaded)
+    return stored(("loaded", text, slug, as_of, missing), loaded)
 
 
 def flat_of(text, *, as_of=AS_OF):

@@ -14,6 +14,7 @@ from analytics.record.conditions import (
     most_lacking,
     vouched_choose,
 )
+from analytics.record.missing import MIN_AGENTS, Resolution, resolve
 from analytics.record.reduction import AgentRow, agent_rows, in_part
 from analytics.record.rows import (
     TRUST,
@@ -29,6 +30,7 @@ from analytics.record.rows import (
 from analytics.record.stacked import Record, offer, record, shared_tasks
 
 __all__ = [
+    "MIN_AGENTS",
     "TRUST",
     "About",
     "AgentRow",
@@ -39,6 +41,7 @@ __all__ = [
     "Delivery",
     "People",
     "Record",
+    "Resolution",
     "Rows",
     "Trust",
     "Voter",
@@ -50,6 +53,7 @@ __all__ = [
     "most_lacking",
     "offer",
     "record",
+    "resolve",
     "shared_tasks",
     "universe",
     "vouched_choose",

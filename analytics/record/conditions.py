@@ -27,6 +27,7 @@ from analytics.record.rows import (
     counts_as_outcome,
     distinct,
     finished_by,
+    missing_fails,
     none_first,
     operated,
 )
@@ -124,7 +125,8 @@ def condition_counts(
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     counted = rows.where(counted_deliveries(deliveries, counting)[rows.delivery])
     asked_of = asked_tasks(deliveries, n_agents=n_agents, tasks=tasks)
-    outcomes = counted.where(counts_as_outcome(counted, counting))
+    fails = missing_fails(counting, operated(deliveries, n_agents))
+    outcomes = counted.where(counts_as_outcome(counted, fails))
     if not voters:
         loaded = operated(deliveries, n_agents).tolist()
         voters = [Voter(str(i), str(i), one, i) for i, one in enumerate(loaded)]

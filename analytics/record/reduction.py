@@ -28,6 +28,7 @@ from analytics.record.rows import (
     distinct,
     finished_by,
     in_order,
+    missing_fails,
     not_withdrawn,
     operated,
     places,
@@ -50,6 +51,7 @@ class AgentRow:
     arrival, completed: its first delivery; the one with which it had delivered every task (−1: none yet), in
         what an operator loads at least 95% of them, or any where missing ones count as failures.
     first: its first delivery, withdrawn ones included (−1: none).
+    n_missing_failed: missing outcomes that count as failures, those that nothing was delivered of among them.
     finished: the delivery with which it had delivered every task under any setting, withdrawn ones included
         (−1: none yet).
     n_deliveries: with a row on an active task; 0 for an agent without one.
@@ -87,6 +89,7 @@ class AgentRow:
     seconds: float | None
     repeats: Repeats
     people: People | None = None
+    n_missing_failed: int = 0
 
 
 class _Frame(NamedTuple):
@@ -94,14 +97,15 @@ class _Frame(NamedTuple):
 
     ``shape`` is (n_agents, m, C); ``block`` (n_agents, m), −1 where a task was not asked for; ``limits``
     (trials asked for) (n_agents, n_blocks + 1); ``fewest`` (without which it is not complete) (n_agents, m);
-    ``operator``, ``capped`` (nothing is a whole run) and ``ranked`` (ran under the compared conditions) are
-    (n_agents,); ``arrivals``, ``order``, ``counting`` (whether it counts) and ``withdrawn`` are
-    (n_deliveries,); ``setting_order`` is (n_settings,).
+    ``operator``, ``fails`` (missing outcomes count as failures), ``capped`` (nothing is a whole run) and
+    ``ranked`` (ran under the compared conditions) are (n_agents,); ``arrivals``, ``order``, ``counting``
+    (whether it counts) and ``withdrawn`` are (n_deliveries,); ``setting_order`` is (n_settings,).
     """
 
     shape: tuple[int, int, int]
     block: CodeArray
     operator: Mask
+    fails: Mask
     limits: CodeArray
     fewest: CodeArray
     capped: Mask
@@ -143,15 +147,14 @@ def agent_rows(
     """Reduce rows on the active tasks to one line for each agent."""
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     frame = _frame(n_agents, tasks, settings, deliveries, counting, compared)
-    zero = counting.missing == "zero"
-    every = _delivered(rows, frame.shape, settings, counting, compared)
+    every = _delivered(rows, frame, settings, counting, compared)
     delivered = every.where(~frame.withdrawn[every.rows.delivery])
-    completed = _completed(delivered, frame, zero=zero)
+    completed = _completed(delivered, frame)
     counted = every.where(frame.counting[every.rows.delivery])
-    most = _most_trials(counted, frame, zero=zero)
-    weight, retried = _weigh(every, counted, frame, completed, most, zero=zero)
+    most = _most_trials(counted, frame)
+    weight, retried = _weigh(every, counted, frame, completed, most)
     counted, weight = counted.where(weight > 0), weight[weight > 0]
-    n_too_few = _too_few(counted, frame, zero=zero)
+    n_too_few = _too_few(counted, frame)
     alike = repeats(
         _trials(counted, frame),
         _trials(delivered, frame),
@@ -161,12 +164,14 @@ def agent_rows(
         order=frame.order,
     )
     cumulative = np.array([one.cumulative for one in alike], dtype=np.bool_) & ~frame.operator
-    cells, n_places = _places(_firsts(counted, cumulative, settings), weight, frame, most, zero=zero)
+    cells, n_places, n_absent = _places(_firsts(counted, cumulative, settings), weight, frame, most)
     n_gaps = _in_slots(counted.slot[~counted.has_outcome], frame.shape).sum(axis=2)
     n_gaps = np.where(cells.n_valid > 0, n_gaps, n_places).astype(np.int32)
     n_invalid = _in_slots(counted.slot[~counted.rows.valid], frame.shape).sum(axis=2).astype(np.int32)
     costs, tokens, seconds = _spent(counted, frame)
     numbers = _arrival_numbers(rows, deliveries, frame) | _row_counts(counted.rows, n_agents)
+    void = counted.has_outcome & ~counted.rows.valid & counted.rows.confirmed
+    numbers["n_missing_failed"] = n_absent + np.bincount(counted.rows.agent[void], minlength=n_agents)
     labels, asked = people(counted.rows, n_agents=n_agents, settings=settings), frame.asked
     return tuple(
         AgentRow(
@@ -193,11 +198,11 @@ def agent_rows(
     )
 
 
-def _too_few(counted: _Slots, frame: _Frame, *, zero: bool) -> CountArray:
+def _too_few(counted: _Slots, frame: _Frame) -> CountArray:
     """Trials that a delivered task lacks of the fewest needed, (n_agents, m); 0 where they are failures."""
     n = _in_slots(counted.slot, frame.shape)
     lacking = np.where(n > 0, np.maximum(frame.fewest[:, :, None] - n, 0), 0).sum(axis=2)
-    return np.where(frame.ranked[:, None] & (not zero), lacking, 0).astype(np.int32)
+    return np.where((frame.ranked & ~frame.fails)[:, None], lacking, 0).astype(np.int32)
 
 
 def _arrival_numbers(rows: Rows, deliveries: Sequence[Delivery], frame: _Frame) -> dict[str, CodeArray]:
@@ -237,7 +242,7 @@ def in_part(
     """
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     frame = _frame(n_agents, tasks, settings, deliveries, counting, compared)
-    delivered = _delivered(not_withdrawn(rows, deliveries), frame.shape, settings, counting, compared)
+    delivered = _delivered(not_withdrawn(rows, deliveries), frame, settings, counting, compared)
     n = _in_slots(delivered.where(frame.counting[delivered.rows.delivery]).slot, frame.shape)
     return np.asarray(((n > 0) & (n < n_trials)).any(axis=2), dtype=np.bool_)
 
@@ -251,12 +256,13 @@ def _frame(
     compared: Compared,
 ) -> _Frame:
     block = asked_blocks(deliveries, n_agents=n_agents, tasks=tasks)
-    capped = np.zeros(n_agents, dtype=np.bool_)
+    capped, operator = np.zeros(n_agents, dtype=np.bool_), operated(deliveries, n_agents)
     capped[[one.agent for one in deliveries if one.capped and not one.withdrawn]] = True
     return _Frame(
         shape=(n_agents, len(tasks), max(len(compared.conditions), 1)),
         block=block,
-        operator=operated(deliveries, n_agents),
+        operator=operator,
+        fails=missing_fails(counting, operator),
         limits=_limits(deliveries, block, tasks),
         fewest=_fewest_trials(deliveries, block, tasks),
         capped=capped,
@@ -301,7 +307,7 @@ def _fewest_trials(deliveries: Sequence[Delivery], block: CodeArray, tasks: Sequ
 
 def _delivered(
     rows: Rows,
-    shape: tuple[int, int, int],
+    frame: _Frame,
     settings: Sequence[Setting],
     counting: Counting,
     compared: Compared,
@@ -310,8 +316,8 @@ def _delivered(
     of_setting = conditions_of(settings, compared.by_temperature, counting)
     condition = np.array([number.get(one, -1) for one in of_setting], dtype=np.int64)
     here = rows.where(condition[rows.setting] >= 0)
-    slot = (here.agent * shape[1] + here.task) * shape[2] + condition[here.setting]
-    return _Slots(here, slot, counts_as_outcome(here, counting))
+    slot = (here.agent * frame.shape[1] + here.task) * frame.shape[2] + condition[here.setting]
+    return _Slots(here, slot, counts_as_outcome(here, frame.fails))
 
 
 def _arrivals(rows: Rows, frame: _Frame) -> tuple[CodeArray, CodeArray]:
@@ -324,14 +330,14 @@ def _arrivals(rows: Rows, frame: _Frame) -> tuple[CodeArray, CodeArray]:
     return np.where(first == NEVER, -1, first), np.bincount(agent, minlength=n_agents)
 
 
-def _completed(delivered: _Slots, frame: _Frame, *, zero: bool) -> CodeArray:
+def _completed(delivered: _Slots, frame: _Frame) -> CodeArray:
     """Find the arrival with which every task was there under every condition, (n_agents,); −1: none yet."""
     n_agents, n_tasks, n_conditions = frame.shape
     first = np.full(n_agents * n_tasks * n_conditions, NEVER, dtype=np.int64)
     np.minimum.at(first, delivered.slot, frame.arrivals[delivered.rows.delivery])
-    first, filled = first.reshape(frame.shape), frame.operator[:, None] & zero
+    first, filled = first.reshape(frame.shape), (frame.operator & frame.fails)[:, None]
     of_task = np.sort(np.where(filled, first.min(axis=2), first.max(axis=2)), axis=1)
-    n_needed = np.where(frame.operator, 1 if zero else -(-19 * n_tasks // 20), n_tasks)
+    n_needed = np.where(frame.operator, np.where(frame.fails, 1, -(-19 * n_tasks // 20)), n_tasks)
     last = of_task[np.arange(n_agents), n_needed - 1]
     return np.where(last == NEVER, -1, last)
 
@@ -358,7 +364,7 @@ def _of_blocks(
     return extremes.reshape(len(block), n_blocks)
 
 
-def _most_trials(counted: _Slots, frame: _Frame, *, zero: bool) -> CodeArray:
+def _most_trials(counted: _Slots, frame: _Frame) -> CodeArray:
     """How many trials of each task count at most, (n_agents, m).
 
     In a part as many as the fewest that a task of it has, up to what was asked for; where gaps are failures,
@@ -370,13 +376,13 @@ def _most_trials(counted: _Slots, frame: _Frame, *, zero: bool) -> CodeArray:
     wanted = frame.asked | ~frame.asked.any(axis=1, keepdims=True)
     fewest = _of_blocks(np.minimum, np.where(n > 0, n, NEVER).min(axis=2), part, start=NEVER, where=there)
     of_part = np.minimum(fewest, frame.limits[:, : fewest.shape[1]])
-    if zero:
+    fails = frame.fails[:, None]
+    if fails.any():
         largest = _of_blocks(np.maximum, n.max(axis=2), part, start=0, where=wanted)
         is_short = _of_blocks(np.minimum, n.min(axis=2), part, start=NEVER, where=wanted) == 0
-        of_part = np.where(is_short & (largest > 0), largest, of_part)
+        of_part = np.where(fails & is_short & (largest > 0), largest, of_part)
     most = np.take_along_axis(of_part, part, axis=1)
-    if zero:
-        most = np.maximum(most, frame.fewest)
+    most = np.where(fails, np.maximum(most, frame.fewest), most)
     for i in np.flatnonzero(frame.operator & (n > 0).any(axis=(1, 2))):
         delivered = np.sort(n[i][wanted[i]], axis=None)
         delivered = delivered[delivered > 0]
@@ -420,14 +426,14 @@ def _whole_runs(every: _Slots, is_counting: Mask, frame: _Frame, most: CodeArray
 
 
 def _weigh(
-    every: _Slots, counted: _Slots, frame: _Frame, completed: CodeArray, most: CodeArray, *, zero: bool
+    every: _Slots, counted: _Slots, frame: _Frame, completed: CodeArray, most: CodeArray
 ) -> tuple[FloatArray, Mask]:
     """Return how much each counted row counts, (n_rows,), and the agents that retried, (n_agents,)."""
     is_counting = frame.counting[every.rows.delivery]
     whole, retried = _whole_runs(every, is_counting, frame, most)
     weight = _weights(counted, frame, completed, most, whole[is_counting])
     if retried.any():
-        weight = _lower(counted, weight, frame, completed, most, retried, zero=zero)
+        weight = _lower(counted, weight, frame, completed, most, retried)
     return weight, retried
 
 
@@ -472,8 +478,6 @@ def _lower(
     completed: CodeArray,
     most: CodeArray,
     retried: Mask,
-    *,
-    zero: bool,
 ) -> FloatArray:
     """Let all trials of an agent count that retried, where its mean over what was asked for is lower so.
 
@@ -485,7 +489,7 @@ def _lower(
     changed = np.where(retried[counted.rows.agent], all_count, weight)
     scores = []
     for one in (weight, changed):
-        means = _places(counted.where(one > 0), one[one > 0], frame, most, zero=zero)[0].means
+        means = _places(counted.where(one > 0), one[one > 0], frame, most)[0].means
         there = frame.asked & ~np.isnan(means)
         sums = np.where(there, means, 0.0).sum(axis=1)
         scores.append(np.round(sums / np.maximum(there.sum(axis=1), 1), 9))
@@ -506,9 +510,9 @@ def _firsts(counted: _Slots, cumulative: Mask, settings: Sequence[Setting]) -> _
 
 
 def _places(
-    counted: _Slots, weight: FloatArray, frame: _Frame, most: CodeArray, *, zero: bool
-) -> tuple[CellMoments, CountArray]:
-    """Take the means, and count places, (n_agents, m) each.
+    counted: _Slots, weight: FloatArray, frame: _Frame, most: CodeArray
+) -> tuple[CellMoments, CountArray, CodeArray]:
+    """Take the means, and count places, (n_agents, m) each, and those absent that fail, (n_agents,).
 
     What is absent counts as failures if gaps are zero. Within a condition trials weigh the same, of whatever
     run or temperature: these are a submitter's labels.
@@ -516,13 +520,13 @@ def _places(
     n_agents, n_tasks, n_conditions = frame.shape
     n = _in_slots(counted.slot, frame.shape)
     failed = np.empty(0, dtype=np.int64)
-    if zero:
+    if frame.fails.any():
         # slots of what was asked for, as often as they lack a trial that was to count: of a block without a
         # row as many as of the others; an operator's agent lacks tasks alone
         usual = np.where(frame.asked & (most < NEVER), most, 0).max(axis=1, keepdims=True)
         expected = np.where(most == NEVER, usual, most)[:, :, None]
         lacking = np.maximum(np.where(frame.operator[:, None, None] & (n > 0), 0, expected - n), 0)
-        lacking[~frame.asked | ~frame.ranked[:, None]] = 0
+        lacking[~frame.asked | ~(frame.ranked & frame.fails)[:, None]] = 0
         slots = np.flatnonzero(lacking)
         failed = np.repeat(slots, lacking.reshape(-1)[slots])
     rows, n_failed = counted.rows, len(failed)
@@ -543,8 +547,10 @@ def _places(
         cells.trial_variances.reshape(n_agents, n_tasks),
         cells.n_trials.reshape(n_agents, n_tasks),
     )
-    n = n + _in_slots(failed, frame.shape)
-    return table, np.where((n > 0).all(axis=2), n.sum(axis=2), 0).astype(np.int32)
+    n_absent = _in_slots(failed, frame.shape)
+    n = n + n_absent
+    n_places = np.where((n > 0).all(axis=2), n.sum(axis=2), 0).astype(np.int32)
+    return table, n_places, np.asarray(n_absent.sum(axis=(1, 2)), dtype=np.int64)
 
 
 def _trials(part: _Slots, frame: _Frame) -> ComparedTrials:

@@ -16,6 +16,7 @@ from analytics.arrays import CodeArray, FloatArray, Mask
 from analytics.errors import CoreError
 from analytics.text import listed
 
+Missing = Literal["auto", "gap", "zero", "zero_loaded"]
 Trust = Literal["self_reported", "logs", "verified"]
 NEVER = np.iinfo(np.int64).max
 TRUST: tuple[Trust, ...] = ("self_reported", "logs", "verified")  # ascending
@@ -37,14 +38,16 @@ class Counting:
 
     duplicates: which of an agent's deliveries count: all of them, the latest, the first.
     settings: the conditions compared: by the rule of `analytics.record.conditions`, or these.
-    missing: a place that was asked for and has no valid outcome is a gap, or counts as a failure.
+    missing: what a place counts as that was asked for and has no valid outcome: a gap; a failure (zero); a
+        failure of agents that an operator loaded alone (zero_loaded); auto: `analytics.record.missing`
+        decides for a file, and until then it is a gap.
     universe: the active tasks: all, those with a valid outcome from at least 95% of the agents without an
         assignment, or these.
     """
 
     duplicates: Literal["mean", "latest", "first"] = "mean"
     settings: Literal["comparable"] | tuple[Condition, ...] = "comparable"
-    missing: Literal["gap", "zero"] = "gap"
+    missing: Missing = "auto"
     universe: Literal["all", "common"] | tuple[str, ...] = "all"
 
 
@@ -310,11 +313,22 @@ def counted_deliveries(deliveries: Sequence[Delivery], counting: Counting) -> Ma
     return counted
 
 
-def counts_as_outcome(rows: Rows, counting: Counting) -> Mask:
-    """Rows with an outcome, (n_rows,): valid ones, and those that count as a failure, 0."""
-    if counting.missing == "zero":
-        return np.ones(rows.n_rows, dtype=np.bool_)
-    return np.asarray(rows.valid | ~rows.confirmed, dtype=np.bool_)
+def missing_fails(counting: Counting, operator: Mask) -> Mask:
+    """Agents whose missing outcomes count as failures, (n_agents,).
+
+    operator: (n_agents,); agents of which an operator loaded every delivery.
+    """
+    if counting.missing == "zero_loaded":
+        return operator
+    return np.full(len(operator), counting.missing == "zero")
+
+
+def counts_as_outcome(rows: Rows, fails: Mask) -> Mask:
+    """Rows with an outcome, (n_rows,): valid ones, and those that count as a failure, 0.
+
+    fails: (n_agents,); see `missing_fails`.
+    """
+    return np.asarray(rows.valid | ~rows.confirmed | fails[rows.agent], dtype=np.bool_)
 
 
 MIN_TASKS = 10
@@ -326,7 +340,8 @@ def holders(
     """Count the agents without an assignment that have an outcome on each task, (n_tasks,), and all such."""
     rows, free = not_withdrawn(rows, deliveries), ~assigned(deliveries, n_agents)
     cell = rows.agent * n_tasks + rows.task
-    seen = np.bincount(cell, counts_as_outcome(rows, counting), n_agents * n_tasks).reshape(n_agents, -1) > 0
+    fails = missing_fails(counting, operated(deliveries, n_agents))
+    seen = np.bincount(cell, counts_as_outcome(rows, fails), n_agents * n_tasks).reshape(n_agents, -1) > 0
     present = np.bincount(rows.agent, minlength=n_agents) > 0
     return np.asarray(seen[free].sum(axis=0), dtype=np.int64), int((present & free).sum())
 

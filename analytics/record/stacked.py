@@ -31,6 +31,7 @@ from analytics.record.rows import (
     checked,
     holders,
     is_common,
+    missing_fails,
     universe,
 )
 from analytics.trials.flags import originals
@@ -41,6 +42,8 @@ class Record:
     """All that is known of a benchmark's agents, in name order; see also `AgentRow` and `About`.
 
     table: agents with a counted outcome on the active tasks; gaps are missing (or 0 by `Counting.missing`).
+    n_missing_failed: missing outcomes that count as failures, of all agents.
+    n_left_out: tasks that the universe leaves out.
     n_places, n_gaps, n_invalid, asked, costs: (n_agents, n_tasks).
     operator, arrival, completed, n_deliveries: (n_agents,).
     complete: (n_agents,); every place of all active tasks delivered, at most 5% of them gaps (20·n ≤ total),
@@ -86,6 +89,8 @@ class Record:
     n_graded: tuple[int, ...] = ()
     n_uncosted: tuple[int, ...] = ()
     n_unconfirmed: tuple[int, ...] = ()
+    n_missing_failed: int = 0
+    n_left_out: int = 0
     retried: tuple[bool, ...] = ()
     n_too_few: CountArray | None = None
     graded_share: float = 0.0
@@ -101,6 +106,11 @@ class Record:
     def n_tasks(self) -> int:
         """Number of active tasks, m."""
         return self.table.n_tasks
+
+    @cached_property
+    def fails(self) -> Mask:
+        """Agents whose missing outcomes count as failures, (n_agents,)."""
+        return missing_fails(self.counting, self.operator)
 
     @cached_property
     def short(self) -> Mask:
@@ -229,6 +239,7 @@ class Record:
             counting=counting,
             compared=compared,
             universe=sentence,
+            n_left_out=len(tasks) - len(active),
             groups=[groups[j] for j in positions] if groups else (),
             categories=[categories[j] for j in positions] if categories else (),
         )
@@ -236,7 +247,12 @@ class Record:
     @classmethod
     def from_flat(cls, flat: FlatFile, counting: Counting | None = None) -> "Record":
         """Reduce a flat file, which counts as loaded by an operator, a delivery for each agent and run."""
-        return cls.of(**contents(flat), counting=counting)
+        from analytics.record.missing import resolve
+
+        counting, parts = counting or Counting(), contents(flat)
+        if counting.missing != "auto":
+            return cls.of(**parts, counting=counting)
+        return resolve(counting, lambda tried: cls.of(**parts, counting=tried)).record
 
     @classmethod
     def from_frame(cls, frame: Any, counting: Counting | None = None, **options: Any) -> "Record":
@@ -258,6 +274,7 @@ def record(
     counting: Counting,
     compared: Compared,
     universe: str = "",
+    n_left_out: int = 0,
     groups: Sequence[str | None] = (),
     categories: Sequence[str | None] = (),
 ) -> Record:
@@ -274,7 +291,7 @@ def record(
     n_places = _stack(lines, "n_places", len(tasks), np.int32)
     n_too_few = _stack(lines, "n_too_few", len(tasks), np.int32)
     loaded = operator & ~_elsewhere(condition)
-    n_absent, zero = absent_trials(n_places, loaded), counting.missing == "zero"
+    n_absent, zero = absent_trials(n_places, loaded), counting.missing in ("zero", "zero_loaded")
     alone = [infos[i].name for i in _without_failures(lines, n_places, ~_elsewhere(condition))]
     n_gaps = _stack(lines, "n_gaps", len(tasks), np.int32)
     stacked = Record(
@@ -300,10 +317,12 @@ def record(
         condition=condition,
         n_elsewhere=tuple(compared.n_elsewhere[i] for i in order),
         universe=universe,
+        n_left_out=n_left_out,
         uneven=(*uneven(n_places, n_absent, loaded, zero=zero), *passes_alone(alone)),
         n_graded=tuple(row.n_graded for row in lines),
         n_uncosted=tuple(row.n_uncosted for row in lines),
         n_unconfirmed=tuple(row.n_unconfirmed for row in lines),
+        n_missing_failed=sum(row.n_missing_failed for row in lines) + int(n_absent.sum()) * zero,
         retried=tuple(row.retried for row in lines),
         n_too_few=n_too_few if n_too_few.any() else None,
         groups=_named(groups, len(tasks)),

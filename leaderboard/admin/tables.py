@@ -96,7 +96,7 @@ class PolicyRows(ReadOnlyAdmin):
     list_display = ("benchmark", "number", "created_at", "created_by")
     list_filter = (OfBenchmark,)
     ordering = ("benchmark__slug", "-number")
-    fields = ("benchmark", "number", *RULES, "created_at", "created_by")
+    fields = ("benchmark", "number", *RULES, "resolved_from", "created_at", "created_by")
 
 
 class TaskRows(ReadOnlyAdmin):

@@ -231,6 +231,11 @@ class BoardOneSerializer(ReadSerializer):
         required=False,
         help_text="The noise of trials that intervals borrow from another benchmark, or empty.",
     )
+    n_missing_failed = IntegerField(required=False, help_text="Missing results that count as failures.")
+    n_left_out = IntegerField(required=False, help_text="Tasks that the policy leaves out.")
+    next_step = CharField(
+        required=False, help_text="The policy setting that lets agents be ranked, where none is; or empty."
+    )
     since = JSONField(required=False, help_text="Where asked for: what changed since that board.")
 
 

@@ -234,8 +234,10 @@ class Trust(models.TextChoices):
 
 
 class MissingPlaces(models.TextChoices):
+    AUTO = "auto"
     GAP = "gap"
     ZERO = "zero"
+    ZERO_LOADED = "zero_loaded"
 
 
 def between(least: float, most: float = 2**31 - 1) -> list[BaseValidator]:
@@ -342,9 +344,12 @@ class Policy(models.Model):
         "(cluster) or within it (stratum).",
     )
     missing = choice(
-        MissingPlaces.GAP,
-        "What an outcome counts as that was asked for and is not there: a gap, or a failure.",
-        length=8,
+        MissingPlaces.AUTO,
+        "What a missing result counts as: a gap (gap), a failure (zero), or a failure only in what an "
+        "operator loads (zero_loaded). The first load with five agents decides (auto).",
+    )
+    resolved_from = models.TextField(
+        blank=True, default="", help_text="What the first load with five agents found, where it decided."
     )
     universe = models.JSONField(
         null=True,

@@ -137,7 +137,7 @@ def _rule(field: Any) -> FieldRule:
 RULES: Mapping[str, FieldRule] = {
     field.name: _rule(field)
     for field in Policy._meta.concrete_fields
-    if field.name not in ("id", "benchmark", "number", "created_at", "created_by")
+    if field.name not in ("id", "benchmark", "number", "resolved_from", "created_at", "created_by")
 }
 """By field of a policy, in the order in which they are listed."""
 

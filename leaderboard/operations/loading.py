@@ -25,8 +25,8 @@ from django.db import transaction
 
 from analytics.names import without_case
 from leaderboard.accounts.models import User
-from leaderboard.catalog.models import NAME_LENGTH, Benchmark
-from leaderboard.catalog.queries import benchmark_of
+from leaderboard.catalog.models import NAME_LENGTH, Benchmark, MissingPlaces
+from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.catalog.services import (
     AgentDescription,
     complete_agents,
@@ -43,7 +43,7 @@ from leaderboard.operations.acting import acting
 from leaderboard.operations.events import tell_of_arrivals
 from leaderboard.operations.file_metadata import FileMetadata
 from leaderboard.operations.models import Upload
-from leaderboard.operations.policies import put_in_force
+from leaderboard.operations.policies import put_in_force, with_missing_decided
 from leaderboard.operations.runs import Progress
 from leaderboard.operations.scheduler.children import environment
 from leaderboard.studies.versions import take_over
@@ -113,7 +113,10 @@ def load(
     tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
     tasks_came = grouped_tasks(benchmark) != before
     append_changes(benchmark=benchmark, changes=changes, tasks_came=tasks_came)
-    if versions is not None and (policy := take_over(benchmark=benchmark_of(slug), content=versions)):
+    decided = list[str]()
+    if versions is None:
+        decided = list(_decide_missing(benchmark, dry_run=dry_run, as_of=as_of, by=by, reason=reason))
+    elif policy := take_over(benchmark=benchmark_of(slug), content=versions):
         put_in_force(policy=policy, by=by, reason=reason)
     transaction.set_rollback(dry_run)
     n_rows, n_new = sum(one.matched.flat.n_rows for one in loads), sum(int(one.new.sum()) for one in loads)
@@ -128,8 +131,30 @@ def load(
         n_agents=len({name for one in loads for name in one.matched.flat.agents}),
         n_tasks=len({name for one in loads for name in one.matched.flat.tasks}),
         n_new_tasks=sum(one.n_new_tasks for one in loads),
-        notes=tuple(dict.fromkeys(note for one in loads for note in one.notes)),
+        notes=(*dict.fromkeys(note for one in loads for note in one.notes), *decided),
     )
+
+
+def _decide_missing(
+    benchmark: Benchmark, *, dry_run: bool, as_of: datetime, by: User | None, reason: str
+) -> Iterator[str]:
+    """Put in force what the first load with five agents decides of missing results, and say so.
+
+    The row of the benchmark is locked: of two loads at once the later finds what the earlier stored.
+    """
+    before = policy_in_force(benchmark)
+    if before.missing != MissingPlaces.AUTO and not (dry_run and before.missing == MissingPlaces.GAP):
+        return
+    after, undo = with_missing_decided(benchmark)
+    if not after.resolved_from:
+        return
+    if undo or dry_run:
+        yield f"{after.resolved_from.removeprefix('auto: ')}."
+    if before.missing == MissingPlaces.AUTO:
+        after.created_at = as_of  # it holds for what was delivered with it
+        put_in_force(policy=after, by=by, reason=reason)
+        if undo and not dry_run:
+            yield f"This load counts results so. To undo: {undo}"
 
 
 def _check_spelling(files: Mapping[str, FlatFile]) -> None:

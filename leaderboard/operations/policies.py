@@ -13,7 +13,8 @@ from typing import Any
 from django.db import transaction
 
 from leaderboard.accounts.models import User
-from leaderboard.catalog.models import Assigning, Benchmark, Duplicates, Policy
+from leaderboard.called import set_command
+from leaderboard.catalog.models import Assigning, Benchmark, Duplicates, MissingPlaces, Policy
 from leaderboard.catalog.queries import active_tasks, policy_in_force
 from leaderboard.catalog.rules import COMMON, RULES, shown
 from leaderboard.errors import Conflict, Faulty
@@ -38,6 +39,12 @@ def changed_policy(*, benchmark: Benchmark, values: Mapping[str, str]) -> Policy
     changed, faults = _values(benchmark, values)
     in_force = {field: getattr(before, field) for field in RULES}
     policy = Policy(benchmark=benchmark, number=before.number + 1, **(in_force | changed))
+    if (policy.missing, policy.universe) == (before.missing, before.universe):
+        policy.resolved_from = before.resolved_from
+    if not faults and values.get("missing") == MissingPlaces.AUTO:
+        from leaderboard.studies.records import resolve_missing  # imports the core: not with a web worker
+
+        resolve_missing(policy)
     if not faults and not policy.band_lo < policy.band_hi:
         of_lo = Fault(None, "band_lo", f"{policy.band_lo}", f"it has to lie below band_hi, {policy.band_hi}")
         of_hi = Fault(None, "band_hi", f"{policy.band_hi}", f"it has to lie above band_lo, {policy.band_lo}")
@@ -72,6 +79,24 @@ def _values(benchmark: Benchmark, texts: Mapping[str, str]) -> tuple[dict[str, A
     unknown = set(values.get("universe") or ()) - set(active_tasks(benchmark).values_list("name", flat=True))
     faults += [Fault(None, "universe", excerpt(name), "is not an active task") for name in sorted(unknown)]
     return values, faults
+
+
+UNDONE = {"missing": "missing=gap", "universe": "universe=all"}
+
+
+def with_missing_decided(benchmark: Benchmark) -> tuple[Policy, str]:
+    """Return the policy with `missing` left to the present data, and the command that undoes it.
+
+    The command is empty where missing results and tasks would count as they do now.
+    """
+    before, after = (
+        policy_in_force(benchmark),
+        changed_policy(benchmark=benchmark, values={"missing": "auto"}),
+    )
+    undo = [UNDONE[field] for field in changes(before, after)]
+    if after.missing == MissingPlaces.GAP and "missing=gap" in undo:
+        undo.remove("missing=gap")
+    return after, set_command(benchmark.slug, undo) if undo else ""
 
 
 def changes(before: Policy, after: Policy) -> dict[str, tuple[Any, Any]]:

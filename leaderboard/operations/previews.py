@@ -10,10 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from leaderboard.accounts.models import User
-from leaderboard.catalog.models import Benchmark, Policy, Task
-from leaderboard.catalog.queries import active_tasks
+from leaderboard.called import set_command
+from leaderboard.catalog.models import Benchmark, MissingPlaces, Policy, Task
+from leaderboard.catalog.queries import active_tasks, policy_in_force
 from leaderboard.errors import Conflict
 from leaderboard.operations.asking import first
+from leaderboard.operations.policies import with_missing_decided
 from leaderboard.operations.services import known_reruns
 from leaderboard.studies.answers import AtTarget, Standings, words
 from leaderboard.studies.board_inputs import board_inputs
@@ -131,16 +133,18 @@ def _rank(rank: int | None) -> str:
 
 
 def is_partial(flat: FlatFile, benchmark: Benchmark) -> bool:
-    """Whether most agents of a file lack over 5% of the active tasks: what it costs little to see first.
+    """Whether most agents of a file lack results that count: what it costs little to see first.
 
     Once a subset is fixed, newcomers run it alone: then they lack nothing.
     """
     if active_subset(benchmark) is not None:
         return False
     n_active = active_tasks(benchmark).count()
-    cells = np.unique(flat.agent.astype(np.int64) * len(flat.tasks) + flat.task)
-    n_tasks = np.bincount(cells // len(flat.tasks))
-    return int(np.count_nonzero(20 * n_tasks >= 19 * n_active)) * 2 < len(flat.agents)
+    cells = np.unique((flat.agent.astype(np.int64) * len(flat.tasks) + flat.task)[flat.valid])
+    n_tasks = np.bincount(cells // len(flat.tasks), minlength=len(flat.agents))
+    n_void = np.bincount(flat.agent[~flat.valid], minlength=len(flat.agents))
+    whole = (n_tasks >= n_active) & (20 * n_void <= np.bincount(flat.agent, minlength=len(flat.agents)))
+    return int(np.count_nonzero(whole)) * 2 < len(flat.agents)
 
 
 def warnings(files: Collection[FlatFile], benchmark: Benchmark) -> list[str]:
@@ -181,6 +185,20 @@ def loader_of(benchmark: Benchmark) -> User | None:
     (owner,) = owners
     n_tasks = active_tasks(benchmark).count()
     return User.objects.get(pk=owner) if len(full_runs(benchmark, owner, n_tasks)) > MAX_VOICES else None
+
+
+def missing_proposal(benchmark: Benchmark) -> str:
+    """Say how more agents can be ranked, and by which command; empty where missing results count already."""
+    if policy_in_force(benchmark).missing != MissingPlaces.GAP:
+        return ""
+    try:
+        after, undo = with_missing_decided(benchmark)
+    except CoreError:
+        return ""  # a recompute says what the outcomes do not carry
+    if not undo:
+        return ""
+    found = after.resolved_from.removeprefix("auto: ")
+    return f"{found}. To count results so: {set_command(benchmark.slug, ['missing=auto'])}"
 
 
 def offer_text(benchmark: Benchmark) -> str:

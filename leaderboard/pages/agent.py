@@ -19,7 +19,7 @@ from leaderboard.plots.heat_map import strip
 from leaderboard.plots.marks import Chart
 from leaderboard.studies.answers import AtTarget, Line, Standings, words
 from leaderboard.studies.models import TaskSubset
-from leaderboard.studies.outcomes import People, people_of, single_tasks
+from leaderboard.studies.outcomes import People, missing_fails, people_of, single_tasks
 from leaderboard.submissions.models import Status, StatusChange
 from leaderboard.submissions.queries import ever_counted
 
@@ -221,7 +221,8 @@ def _facts(of: OrderedOutcomes, agent: Agent, line: Line | None) -> Iterator[tup
         ("Called before", ", ".join(aliases)),
     ]
     if line is not None:
-        is_zero = of.board is not None and of.board.policy.missing == MissingPlaces.ZERO
+        is_loaded = line.run_by == "operator"
+        is_zero = of.board is not None and missing_fails(of.board.policy, is_loaded=is_loaded)
         rows += [
             ("Date", line.submitted_at or ""),
             ("Trust", f"{words.TRUST[line.trust]}: {words.clause(words.TRUST_MEANS[line.trust])}"),
@@ -310,7 +311,9 @@ def agent(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     n_delivered = sum(one.n_outcomes for one in accepted)
     links = {name: link for one in accepted for name, link in one.links.items()}
     policy, alone = of.outcomes.policy, of.standings and not of.standings.conditions.compared
-    is_known = page["row"] is not None and (alone or policy.missing == MissingPlaces.GAP)
+    is_known = page["row"] is not None and (
+        alone or policy.missing in (MissingPlaces.AUTO, MissingPlaces.GAP)
+    )
     n_counted = of.outcomes.n_counted[page["row"]] if is_known else None
     duplicates, all_count = Duplicates(policy.duplicates), n_counted is not None and n_counted >= n_delivered
     page |= {

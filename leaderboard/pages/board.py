@@ -6,6 +6,7 @@ Nothing is computed or worded here but what this page alone tells.
 import re
 from collections.abc import Sequence
 from datetime import date
+from functools import partial
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
@@ -26,6 +27,7 @@ from leaderboard.boards.queries import (
     withdrawn_agents,
 )
 from leaderboard.boards.signing import public_key
+from leaderboard.called import set_command
 from leaderboard.catalog.models import Assigning, Benchmark
 from leaderboard.pages import board_query
 from leaderboard.pages.access import absolute, for_all, number_in, visible
@@ -39,6 +41,7 @@ from leaderboard.pages.board_table import (
 )
 from leaderboard.pages.caching import cached_page
 from leaderboard.pages.replay_summary import replay_summary
+from leaderboard.plots.dots import DotRow, both_widths
 from leaderboard.plots.marks import Chart
 from leaderboard.plots.pareto import Point, cost_axis, day_axis, first_scores, pareto
 from leaderboard.studies.answers import Standings, TargetLine, printed, table, words
@@ -98,6 +101,7 @@ def board_page(benchmark: Benchmark, params: QueryDict, *, number: int | None = 
         "order": (order := board_query.order_in(query["sort"])),
         "direction": board_query.direction(order),
         "is_wide": query["view"] == "all",
+        "is_empty": not any(one.n_ranked for one in standings.targets.values()),
         "unknown": board_query.unknown(query, is_ranked=is_ranked),
         "agents": reverse("pages:agent", args=[benchmark.slug, 0]).removesuffix("0"),
     }
@@ -145,7 +149,8 @@ def _sentences(page: dict[str, Any]) -> dict[str, Any]:
         "tasks": words.tasks_of(standings, target),
         "trust": words.trust_text(standings),
         "ranks_text": words.confidence_text(standings, target),
-        "notices": words.other_notices(standings),
+        "notices": words.other_notices(standings, partial(set_command, board.benchmark.slug)),
+        "next_step": words.next_step_text(standings, partial(set_command, board.benchmark.slug)),
         "phase": words.phase_text(standings, Assigning.FULL if is_full else policy.assignment),
         "trials": words.trials_text(standings.trials),
         "covers": words.covers_text(standings, target),
@@ -273,6 +278,7 @@ def _bar(page: dict[str, Any], shown: Sequence[BoardLine], costs: Any) -> dict[s
         "address_of_rows": address(rows="all"),
         "address_of_wide": address(view="all"),
         "address_of_plain": address(view=""),
+        "address_of_bounds": reverse("pages:plot", args=[slug, "bounds"]) + drawing,
         "switch": [(SWITCHED[name], address(plot=name), name == page["plot"]) for name in page["plots"]],
         "address_of_drawing": reverse("pages:plot", args=[slug, page["plot"] or "cost"]) + drawing,
         "address_of_markdown": reverse("pages:board_markdown", args=[slug]) + as_shown,
@@ -304,6 +310,7 @@ def board(request: HttpRequest, slug: str, number: int | None = None) -> HttpRes
         raise Http404(str(missing)) from missing
     page |= {
         "chart": score_chart(page),
+        "bounds": bounds_chart(page),
         "reading": reading(page, page["reference"]) if page["reference"] else "",
     }
     page |= {"replay_summary": replay_summary(benchmark, page["standings"])}
@@ -391,6 +398,30 @@ def _point(page: dict[str, Any], line: BoardLine, at: float) -> Point:
     )
 
 
+def bounds_chart(page: dict[str, Any]) -> Chart | None:
+    """Between which scores each agent lies, where nobody is ranked; None where somebody is."""
+    rows = table.bounds(page["standings"], page["target"])[:N_ROWS]
+    if page["target_line"].n_ranked or not rows:
+        return None
+    title = f"Possible scores in percent on {words.tasks_of(page['standings'], page['target'])}"
+    return Chart(
+        name="bounds",
+        title=title,
+        lede="A bar runs from the score if all missing results failed to the score if all passed.",
+        heads=("Agent", "All failed %", "All passed %"),
+        rows=tuple((row.agent, words.percent(row.low), words.percent(row.high)) for row in rows),
+        **both_widths(
+            name="bounds",
+            title=title,
+            rows=[DotRow(row.agent, "", row.text, None, row.low, row.high) for row in rows],
+            lo=0.0,
+            hi=1.0,
+            ticks=[(share / 100, f"{share}") for share in range(0, 101, 25)],
+            notes=False,
+        ),
+    )
+
+
 def reading(page: dict[str, Any], line: BoardLine) -> str:
     """An agent in a line, as a dot is read: score, cost, date."""
     entry = line.entry
@@ -425,7 +456,7 @@ def markdown(request: HttpRequest, slug: str) -> HttpResponse:
                 cells["Agent"] = f"~~{cells['Agent']}~~ withdrawn since"
             rows.append(list(cells.values()))
         parts.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
-    parts += map(_escaped, filter(None, (*page["notices"], page["ranks_text"])))
+    parts += map(_escaped, filter(None, (page["next_step"], *page["notices"], page["ranks_text"])))
     address = absolute(request, reverse("pages:version", args=[slug, board.number]))
     counted = _escaped(words.sentence(page["counted"]))
     parts.append(f"{counted} Board {board.number}, {board.published_at:%Y-%m-%d}: <{address}>")

@@ -59,7 +59,8 @@ class BoardLine:
 
     @property
     def bounds(self) -> str:
-        return words.bounds_text(self.target_result)
+        bounds = table.bounds_text(self.target_result)
+        return "" if bounds == table.NOTHING else f"{bounds}%"
 
     @property
     def links(self) -> tuple[tuple[str, str], ...]:

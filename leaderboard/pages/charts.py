@@ -26,6 +26,10 @@ def _number(params: QueryDict, name: str) -> int:
     return number_in(params.get(name, "")) or 0
 
 
+def _board_page(benchmark: Benchmark, params: QueryDict) -> dict[str, Any]:
+    return board.board_page(benchmark, params, number=number_in(params.get("board", "")))
+
+
 def _tasks(benchmark: Benchmark, params: QueryDict) -> Chart | None:
     of = ordered_outcomes(benchmark)
     return tasks.chart(of, tasks.task_lines(of))
@@ -38,8 +42,7 @@ def _replayed(benchmark: Benchmark, params: QueryDict) -> Chart | None:
 
 
 def _of_board(name: str, benchmark: Benchmark, params: QueryDict) -> Chart | None:
-    page = board.board_page(benchmark, params, number=number_in(params.get("board", "")))
-    return board.score_chart(page, name)
+    return board.score_chart(_board_page(benchmark, params), name)
 
 
 def _of_study(model: type[Study], draw: Callable[[Any], Chart | None]) -> Draw:
@@ -58,6 +61,7 @@ CHARTS: dict[str, Draw] = {
     "agent": lambda of, params: agent.agent_page(of, _number(params, "agent"))["chart"],
     "best": lambda of, _: history.best_chart(of),
     **{name: partial(_of_board, name) for name in PLOTS},
+    "bounds": lambda of, params: board.bounds_chart(_board_page(of, params)),
     "compare": lambda of, params: compare.compare_page(of, params).get("chart"),
     "replayed": _replayed,
     "variance": _of_study(VarianceStudy, lambda of: variance_chart(of.result.get("components") or [])),

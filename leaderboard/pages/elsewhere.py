@@ -22,13 +22,20 @@ from django.views.decorators.clickjacking import xframe_options_exempt
 from numpy.typing import NDArray
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.queries import NoBoardYet, head_of, latest_board, outlines, withdrawn_agents
+from leaderboard.boards.queries import (
+    NoBoardYet,
+    head_of,
+    latest_board,
+    outlines,
+    standings_of,
+    withdrawn_agents,
+)
 from leaderboard.catalog.models import Benchmark, Trust
 from leaderboard.pages.access import absolute, for_all, visible
 from leaderboard.pages.for_programs import printable
 from leaderboard.plots.marks import PAINT, LinearScale
 from leaderboard.plots.ranks import Standing, rank_bar, standing
-from leaderboard.studies.answers import words
+from leaderboard.studies.answers import table, words
 
 # ---------------------------------------------------------------------------------------------------- badge
 
@@ -115,10 +122,21 @@ Ranked = tuple[int, int, int, Standing]
 
 @for_all
 def card(request: HttpRequest, slug: str) -> HttpResponse:
-    ranked, n_ranked = first_of(visible(slug))
-    if not ranked:
-        raise Http404("No ranks were published of this benchmark.")
-    return HttpResponse(draw_card(ranked, n_ranked), content_type="image/png")
+    benchmark = visible(slug)
+    ranked, n_ranked = first_of(benchmark)
+    if ranked:
+        return HttpResponse(draw_card(ranked, n_ranked), content_type="image/png")
+    if bounds := bounds_of(benchmark):
+        return HttpResponse(draw_bounds(bounds), content_type="image/png")
+    raise Http404("No ranks were published of this benchmark.")
+
+
+def bounds_of(benchmark: Benchmark) -> list[table.BoundsRow]:
+    """Between which scores agents of the latest board lie, where nobody is ranked: two queries."""
+    board = benchmark.boards.order_by("-number").first()
+    if board is None or board.content["targets"][board.target]["n_ranked"]:
+        return []
+    return table.bounds(standings_of(board))[:MAX_AGENTS]
 
 
 def first_of(benchmark: Benchmark) -> tuple[list[Ranked], int]:
@@ -175,6 +193,17 @@ def draw_card(ranked: Sequence[Ranked], n_ranked: int) -> bytes:
             canvas.bar(start + EDGE, top, width, height, fill="paper")
         canvas.disc(x(rank), middle, THICK / 2 - 1, fill="ink")
         canvas.disc(x(rank), middle, THICK / 2 - 5, fill="paper")
+    return canvas.png()
+
+
+def draw_bounds(bounds: Sequence[table.BoundsRow]) -> bytes:
+    """A bar an agent over 0 to 100%: from the score if all missing results failed, to that if all passed."""
+    canvas = Canvas(WIDTH, HEIGHT)
+    x, row = LinearScale(0, 1, MARGIN, WIDTH - MARGIN), (HEIGHT - 2 * ABOVE) / MAX_AGENTS
+    for i, one in enumerate(bounds):
+        middle, start = ABOVE + (i + 0.5) * row, x(one.low) - THICK / 2
+        canvas.bar(MARGIN - THICK, middle - 1, WIDTH - 2 * (MARGIN - THICK), 2, fill="grid")
+        canvas.bar(start, middle - THICK / 2, x(one.high) + THICK / 2 - start, THICK, fill="tied")
     return canvas.png()
 
 

@@ -58,14 +58,14 @@ def stacked(*, name: str, title: str, parts: Sequence[StackPart], narrow: bool =
     return drawing(name=name, title=title, width=width, height=height, marks=marks)
 
 
-TOP, BOTTOM, RADIUS, TICK, UPRIGHT = 26, 24, 5.5, 8, 11
+TOP, BOTTOM, RADIUS, TICK, UPRIGHT, NOTE = 26, 24, 5.5, 8, 11, 18
 LETTER = 5.5  # the mean width of one, at the size of the words
 Named = tuple[float, str]
 
 
 @dataclass(frozen=True)
 class DotRow:
-    """A value in words and in numbers, with its interval; None draws nothing."""
+    """A value in words and in numbers, with its interval; without a value the interval alone is drawn."""
 
     label: str
     note: str  # below the label
@@ -104,17 +104,21 @@ def dots(
     ticks: Sequence[Named],
     rules: Sequence[Named] = (),
     layout: DotLayout = WIDE,
+    notes: bool = True,
 ) -> SafeString:
     """Draw a row for each value on one scale; `rules` are upright lines that tell above what they are.
 
-    ValueError without a row.
+    Without `notes` rows are lower. ValueError without a row.
     """
     if not rows:
         raise ValueError("nothing to draw")
+    is_narrow = layout is NARROW
+    if not notes:
+        layout = layout._replace(height=layout.height - NOTE, line=layout.line - (NOTE if is_narrow else 4))
     x = LinearScale(lo, hi, layout.start, layout.end)
     bottom = TOP + layout.height * len(rows)
     spans = [(TOP - 6.0, bottom)]
-    if layout is NARROW:  # words stand above each value: no line crosses them
+    if is_narrow:  # words stand above each value: no line crosses them
         middles = [TOP + layout.height * place + layout.line for place in range(len(rows))]
         spans = [(y - UPRIGHT, y + UPRIGHT) for y in middles]
     marks = []
@@ -132,7 +136,7 @@ def dots(
         top = TOP + place * layout.height
         marks += [*_words(row, label, top, layout), *_value(row, x, top + layout.line)]
     return drawing(
-        name=f"{name}-narrow" if layout is NARROW else name,
+        name=f"{name}-narrow" if is_narrow else name,
         title=title,
         width=layout.width,
         height=bottom + BOTTOM,
@@ -156,11 +160,14 @@ def _words(row: DotRow, label: str, top: float, layout: DotLayout) -> list[SafeS
     return [
         text(0, first, label, fill="ink", anchor="start"),
         text(0, second, cut(row.note, int(layout.words / LETTER)), anchor="start"),
-        text(layout.end + 14, first + 4, row.text, fill="ink", anchor="start"),
+        text(layout.end + 14, first + 4 * bool(row.note), row.text, fill="ink", anchor="start"),
     ]
 
 
 def _value(row: DotRow, x: LinearScale, y: float) -> list[SafeString]:
+    if row.at is None and row.lower is not None and row.upper is not None:
+        start, end = x.clipped(row.lower), x.clipped(row.upper)
+        return [bar(start - 1, y - TICK / 2, round(end - start + 2, 2), TICK, fill="tied", radius=1)]
     if row.at is None:
         return []
     colour = "worse" if row.hollow else "tied"

@@ -132,7 +132,7 @@ class _Past:
     def _may_be_complete(self, agent: int, needed: int) -> bool:
         n_rows = sum(self.n_rows[agent].values())
         is_staged = self.stopped_too and self.policy.assignment == Assigning.STAGED
-        if self.policy.missing == MissingPlaces.ZERO or is_staged:
+        if self.policy.missing in (MissingPlaces.ZERO, MissingPlaces.ZERO_LOADED) or is_staged:
             return n_rows > 0
         return is_full_run(n_rows, needed)
 

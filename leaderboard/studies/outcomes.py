@@ -78,10 +78,17 @@ def read_outcomes(benchmark: Benchmark) -> OutcomeGrid:
         agents=[agent for agent, _ in rows],
         means=_stacked([row.means for _, row in rows], len(tasks), np.float64),
         n_invalid=_stacked([row.n_invalid for _, row in rows], len(tasks), np.int32),
-        n_counted=[single_tasks.n_counted(row, zero=policy.missing == MissingPlaces.ZERO) for _, row in rows],
+        n_counted=[
+            single_tasks.n_counted(row, zero=missing_fails(policy, is_loaded=row.operator)) for _, row in rows
+        ],
         voice=voices(voters, [row.finished for _, row in rows]),
         n_unread=len(standing.difference(one.agent_id for one in right)),
     )
+
+
+def missing_fails(policy: Policy, *, is_loaded: bool) -> bool:
+    """Whether missing outcomes of an agent count as failures."""
+    return policy.missing == MissingPlaces.ZERO or (policy.missing == MissingPlaces.ZERO_LOADED and is_loaded)
 
 
 def counted_tasks(benchmark: Benchmark) -> tuple[Policy, list[Task], list[Task]]:

@@ -369,7 +369,7 @@ def join_counts(
 
 def keys_of(delivered: DeliveriesByAgent, tasks: Sequence[Task], counting: Counting) -> dict[int, str]:
     counted = asdict(counting) | {"universe": None}  # it has become the tasks
-    shared = _sha256([ESTIMATOR_VERSION, [task.pk for task in tasks], counted])
+    shared = _sha256([ESTIMATOR_VERSION, PLAIN, [task.pk for task in tasks], counted])
 
     def deciding(one: submissions.AcceptedSubmission) -> list[Any]:
         of = one.submission

@@ -13,16 +13,28 @@ from typing import Any, cast
 import numpy as np
 
 from analytics.names import alike
+from analytics.record import (
+    MIN_AGENTS,
+    Counting,
+    Record,
+    Voter,
+    offer,
+    record,
+    resolve,
+    shared_tasks,
+    universe,
+)
 from analytics.record import About as About
-from analytics.record import Counting, Record, Voter, offer, record, shared_tasks, universe
-from leaderboard.catalog.models import Agent, Benchmark, Policy, Task, Trust
+from leaderboard.catalog.models import Agent, Benchmark, MissingPlaces, Policy, Task, Trust
 from leaderboard.catalog.queries import agents_of, policy_in_force
 from leaderboard.studies.history import Moment, is_active
 from leaderboard.studies.models import AgentScores, StagedStudy, TaskSubset
+from leaderboard.studies.queries import active_subset
 from leaderboard.studies.record_cache import AgentRowCache, RecentScores, Stale, by_agent, voter_of
-from leaderboard.studies.rules import rules_of
+from leaderboard.studies.rules import counting_of, rules_of
 from leaderboard.studies.staged_steps import DRAWN, STOPPED, degrees_of, step
 from leaderboard.submissions import queries as submissions
+from leaderboard.submissions.models import Status
 from leaderboard.submissions.queries import AcceptedSubmission
 from selection.prior import GOING_ON, OVER, Staged
 from selection.rules import Rules
@@ -91,6 +103,14 @@ class Reader:
         tasks = [task for task in self.tasks if task.retired_at is None]
         return self._snapshot(self.data_version, self.policy, tasks, rules_of(self.policy, subset))
 
+    def counted(self, counting: Counting) -> Record:
+        """The present record, its outcomes counted in another way; there are some."""
+        tasks = [task for task in self.tasks if task.retired_at is None]
+        rules = replace(rules_of(self.policy), counting=counting)
+        snapshot = self._snapshot(self.data_version, self.policy, tasks, rules)
+        assert snapshot is not None
+        return snapshot.record
+
     def at(
         self, moment: Moment, subset: TaskSubset | None = None, *, tasks: Collection[int] | None = None
     ) -> Snapshot | None:
@@ -114,7 +134,7 @@ class Reader:
         deliveries = [one for one in every if not one.withdrawn]
         if not deliveries or not tasks:
             return None
-        tasks, universe_text = _universe(tasks, rules.counting)
+        n_active, (tasks, universe_text) = len(tasks), _universe(tasks, rules.counting)
         delivered, standing = by_agent(every), by_agent(deliveries)
         trusted = submissions.trusted_accounts(self.benchmark, upto=version)
         voters = {pk: voter_of(self.agents[pk], mine, trusted) for pk, mine in delivered.items()}
@@ -144,6 +164,7 @@ class Reader:
             counting=rules.counting,
             compared=compared,
             universe=universe_text,
+            n_left_out=n_active - len(tasks),
             groups=[task.group for task in tasks],
             categories=[task.category for task in tasks],
         )
@@ -169,6 +190,21 @@ class Reader:
             stale=stale,
             staged=staged,
         )
+
+
+def resolve_missing(policy: Policy) -> None:
+    """Let the data decide what missing outcomes count as, of a policy not stored yet that leaves it to them.
+
+    Nothing is decided under five agents that an operator loaded.
+    """
+    loaded = policy.benchmark.agents.filter(submissions__loaded=True, submissions__status=Status.ACCEPTED)
+    if policy.missing != MissingPlaces.AUTO or loaded.distinct().count() < MIN_AGENTS:
+        return
+    reader = Reader(policy.benchmark)
+    found = resolve(counting_of(policy, active_subset(policy.benchmark)), reader.counted)
+    if found.reason:
+        policy.missing, policy.resolved_from = found.counting.missing, f"auto: {found.reason}"
+        policy.universe = None if found.counting.universe == "all" else [*found.counting.universe]
 
 
 ChosenTasks = tuple[int, list[str], int]  # the study that chose them, these in order, trials of each

@@ -12,7 +12,7 @@ from django.utils.crypto import salted_hmac
 from analytics.drift.tuning import n_audit_tasks as n_audit_tasks
 from analytics.record import Condition, Counting
 from leaderboard import postgres
-from leaderboard.catalog.models import Policy
+from leaderboard.catalog.models import MissingPlaces, Policy
 from leaderboard.catalog.rules import RULES
 from leaderboard.studies.models import TaskSubset
 from selection.rules import Rules
@@ -48,7 +48,7 @@ def counting_of(policy: Policy, subset: TaskSubset | None) -> Counting:
     return Counting(
         duplicates=cast(Any, policy.duplicates),
         settings="comparable" if settings is None else tuple(condition_of(one) for one in settings),
-        missing=cast(Any, policy.missing),
+        missing="gap" if policy.missing == MissingPlaces.AUTO else cast(Any, policy.missing),
         universe="all" if policy.universe is None else tuple(policy.universe),
     )
 

@@ -1,8 +1,9 @@
 """The fit that staged assignments rest on, stored as a study, and replays of the rule in force."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from analytics.record import Record
 from leaderboard.catalog.models import Assigning, Benchmark, Policy
@@ -47,7 +48,7 @@ def replay_of_file(
 ) -> dict[str, Any]:
     from selection.staged.study import replayed
 
-    record = Record.from_flat(flat, rules_of(policy).counting)
+    record = Record.from_flat(flat, replace(rules_of(policy).counting, missing=cast(Any, policy.missing)))
     return replayed(record, rule_of(policy), base_seed=policy.base_seed, n_seeds=n_seeds, progress=progress)
 
 

@@ -1,10 +1,11 @@
 """What commands print: faults as lines, a board and its studies as text."""
 
+from functools import partial
 from typing import Any
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.queries import withdrawn_since
-from leaderboard.called import PROGRAM
+from leaderboard.called import set_command
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.queries import accounts_behind
 from leaderboard.studies.answers import (
@@ -31,7 +32,8 @@ def board_text(board: Board, standings: Standings, target: str) -> str:
         withdrawn = "All outcomes were withdrawn since: the next board comes with the next outcomes."
     elif n:
         withdrawn = f"{n:,} of its {n_agents:,} agents {'was' if n == 1 else 'were'} withdrawn since."
-    parts = [head, withdrawn, printed.text(standings, target), advice(board.benchmark, standings.verdict)]
+    text = printed.text(standings, target, command=partial(set_command, board.benchmark.slug))
+    parts = [head, withdrawn, text, advice(board.benchmark, standings.verdict)]
     return "\n\n".join([*filter(None, parts), f"Digest {board.digest}"])
 
 
@@ -56,7 +58,7 @@ def validation_text(study: ValidationStudy) -> str:
 
 def advice(benchmark: Benchmark, result: Verdict | None) -> str:
     """Name the command that changes the policy, where another strategy does better."""
-    return advice_text(result, f"{PROGRAM} policy {benchmark.slug} --set strategy={{strategy}}")
+    return advice_text(result, set_command(benchmark.slug, ["strategy={strategy}"]))
 
 
 def variance_text(study: VarianceStudy) -> str:

@@ -339,6 +339,11 @@ class Standings:
     trial_noise: Annotated[
         str, "The noise of trials that intervals borrow, ω and its source; else empty."
     ] = ""
+    n_missing_failed: Annotated[int, "Missing results that count as failures, of all agents."] = 0
+    n_left_out: Annotated[int, "Tasks that the policy leaves out of the active ones."] = 0
+    next_step: Annotated[
+        str, "The setting that lets agents be ranked, where none is (missing=zero_loaded); else empty."
+    ] = ""
 
     def as_plain(self) -> dict[str, Any]:
         """Return the same as objects of JSON: dictionaries, lists, texts, numbers, true, false and null."""

@@ -112,7 +112,8 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
             "domain": tell(error_model, "domain", base.tasks, base.on_all),
         }
         if few := _too_few(record, results):
-            results = {name: targets.unranked(one, few) for name, one in results.items()}
+            places = {name: base.on_subset if name == "subset" else base.on_all for name in results}
+            results = {name: targets.unranked(one, few, places[name]) for name, one in results.items()}
     chosen, facets = base.chosen, prior.facets
     phase, why = _phase(chosen, rules, prior)
     target, why_target = default_target(base, estimated, rules, prior)
@@ -140,13 +141,16 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
         savings=savings(record, base.subset, base.on_subset, ended, level) if base.subset.size else None,
         coverage=measured,
         trial_noise=targets.borrowed_by(record, rules),
+        n_missing_failed=record.n_missing_failed,
+        n_left_out=record.n_left_out,
+        next_step="" if any(one.line.n_ranked for one in results.values()) else _next_step(record),
     )
     notices = words.notices(
         board,
         offer=offer(record),
         universe=record.universe,
         uneven=record.uneven,
-        zero=record.counting.missing == "zero",
+        zero=record.counting.missing in ("zero", "zero_loaded"),
         not_revalidated=prior.not_revalidated,
         n_unheard=int(np.count_nonzero(record.ran_all & ~record.voice)),
         trial_noise=rules.trial_noise,
@@ -169,6 +173,14 @@ def _too_few(record: Record, results: Mapping[str, targets.TargetResult]) -> str
     agents = words.counted(len(loaded), "loaded agent")
     where = "" if n_ranked["full"] == most else " on the tasks of the subset"
     return f"nobody is ranked: {most} of {agents} could be{where}, fewer than half"
+
+
+def _next_step(record: Record) -> str:
+    """Return the setting by which agents could be ranked that an operator loaded; empty where none helps."""
+    if offer(record):
+        return "universe=common"
+    lacks = record.operator & ~record.fails & ~record.table.valid().all(axis=1)
+    return "missing=zero_loaded" if lacks.any() else ""
 
 
 def _subset(

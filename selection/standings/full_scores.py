@@ -15,6 +15,7 @@ import numpy as np
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.errors import CoreError
 from analytics.record import Record
+from analytics.record.missing import MIN_COMPLETE
 from selection import ridge
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents
@@ -28,7 +29,6 @@ from selection.staged.teaching import FullRun, Teaching, taught
 from selection.staged.walks import Scale, Staging
 from selection.standings.choice import n_complete, rule_of, teaching, training
 
-MIN_COMPLETE = 10
 CALIBRATED = "full runs cut down to the same tasks"
 BY_AGENT, BY_SCAFFOLD = 0, 1
 

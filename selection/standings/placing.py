@@ -127,7 +127,7 @@ def barred_by(record: Record, i: int) -> str:
     if record.condition and record.condition[i]:
         n_lacking, n_asked = int(record.n_lacking[i]), int(record.asked[i].sum())
         if n_lacking:
-            return lacking_under(record.compared, n_lacking, n_asked, zero=record.counting.missing == "zero")
+            return lacking_under(record.compared, n_lacking, n_asked, zero=bool(record.fails[i]))
         return elsewhere(record.condition[i], record.compared)
     if record.about[i].adaptive_reason:
         return record.about[i].adaptive_reason

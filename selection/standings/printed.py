@@ -6,17 +6,45 @@ from textwrap import fill
 
 from selection.schema.board import Standings
 from selection.standings import terms, words
-from selection.standings.table import BoardColumn, columns, gaps, rank_columns
+from selection.standings.table import BoardColumn, BoundsRow, bounds, columns, gaps, rank_columns
 
 WIDTH = 110
+BAR = 40  # characters from 0 to 100%
 TWO_KINDS = (
     " Without ~ it holds the mean of many full runs; with ~ it holds the score that one full run would have."
 )
 
 
-def text(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
-    """Return the board for a target; prose at most `width` characters a line, the table as wide as it is."""
-    return "\n\n".join(_parts(board, target or board.target, width))
+def text(
+    board: Standings, target: str = "", *, width: int = WIDTH, command: words.Command = words.flags
+) -> str:
+    """Return the board for a target; prose at most `width` characters a line, the table as wide as it is.
+
+    command: what changes a setting of the rules; by default flags of the command that reads a file.
+    """
+    target = target or board.target
+    if board.targets[target].n_ranked:
+        return "\n\n".join(_parts(board, target, width, command))
+    return "\n\n".join(_unranked_parts(board, target, width, command))
+
+
+def _unranked_parts(board: Standings, target: str, width: int, command: words.Command) -> Iterator[str]:
+    """Yield why nobody is ranked, what to do, and between which scores each agent lies."""
+    yield fill(words.headline(board, target), width)
+    if step := words.next_step_text(board, command):
+        yield step
+    rows = bounds(board, target)
+    longest = max((len(row.agent) for row in rows), default=0)
+    bars = [f"{row.agent:<{longest}}  {row.text:>11}  {_bar(row)}" for row in rows]
+    if bars:
+        yield "\n".join(["Score % if all missing results failed, and if all passed:", *bars])
+
+
+def _bar(row: BoundsRow) -> str:
+    """Draw the bounds on 0 to 100%."""
+    start = min(round(row.low * BAR), BAR - 1)
+    end = max(round(row.high * BAR), start + 1)
+    return "·" * start + "█" * (end - start) + "·" * (BAR - end)
 
 
 def ranks(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
@@ -38,13 +66,13 @@ def ranks(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _parts(board: Standings, target: str, width: int) -> Iterator[str]:
+def _parts(board: Standings, target: str, width: int, command: words.Command) -> Iterator[str]:
     """Yield the paragraphs and the table."""
     shown = columns(board, target)
     phase = f"Phase: {board.phase.replace('_', ' ')}. {board.why} {words.scores_text(board, target)}"
     top = (words.headline(board, target), words.second_run_text(board, target), phase)
     yield from map(partial(fill, width=width), filter(None, (*top, words.verdict_text(board))))
-    if others := words.other_notices(board):
+    if others := words.other_notices(board, command):
         yield "\n".join(fill(part, width) for part in others)
     yield _table(shown)
     yield _filled(legend(board, target, shown), width)

@@ -72,6 +72,27 @@ def _gaps_of(
         yield "Intraclass correlation unreliable", str(line.icc["note"])
 
 
+@dataclass(frozen=True)
+class BoundsRow:
+    """Between which scores an agent lies: if all its missing results failed, and if all passed; 0 to 1."""
+
+    agent: str
+    low: float
+    high: float
+
+    @property
+    def text(self) -> str:
+        """The two in percent."""
+        return f"{percent(self.low)}–{percent(self.high)}"
+
+
+def bounds(board: Standings, target: str = "") -> list[BoundsRow]:
+    """Return the bounds of agents without a rank, the highest lower end first."""
+    results = [(line.agent, line.at[target or board.target]) for line in board.agents]
+    rows = [BoundsRow(name, *at.bounds) for name, at in results if at.rank is None and at.bounds]
+    return sorted(rows, key=lambda row: (-row.low, -row.high, row.agent))
+
+
 NOTHING = "–"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 HEADS = {"subset": "Subset %", "full": "Score %", "domain": "Score %"}
@@ -182,7 +203,7 @@ def _columns(board: Standings, target: str) -> Iterator[tuple[str, bool, Cell]]:
     if board.subset is not None:
         other = "full" if target == "subset" else "subset"
         yield other_head(target), True, lambda line: score(line.at[other])
-    yield "Bounds", True, lambda line: _bounds(line.at[target])
+    yield "Bounds", True, lambda line: bounds_text(line.at[target])
     yield (
         "Ties",
         True,
@@ -235,7 +256,8 @@ def _range(at: AtTarget) -> str:
     return f"{at.rank_lower}" if at.rank_lower == at.rank_upper else f"{at.rank_lower}–{at.rank_upper}"
 
 
-def _bounds(at: AtTarget) -> str:
+def bounds_text(at: AtTarget) -> str:
+    """Between which scores an agent without a rank lies, in percent; – where nothing is known of it."""
     if at.rank is not None or at.bounds is None or not leaves_open(at):
         return NOTHING
     return f"{percent(at.bounds[0])}–{percent(at.bounds[1])}"

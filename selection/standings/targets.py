@@ -185,13 +185,13 @@ def nothing(error_model: ErrorModel, target: Target, n_tasks: int, reason: str) 
     return TargetResult(line, (AtTarget(reason=reason),) * n, _nobody(n))
 
 
-def unranked(result: TargetResult, reason: str) -> TargetResult:
+def unranked(result: TargetResult, reason: str, on_tasks: Sequence[AgentOnTasks]) -> TargetResult:
     """Take every rank out of what a target says; bounds and counts stay."""
     at = tuple(
         one
         if one.rank is None and not one.folded_under
-        else AtTarget(n_valid=one.n_valid, n_missing=one.n_missing, reason=reason)
-        for one in result.at
+        else AtTarget(n_valid=one.n_valid, n_missing=one.n_missing, bounds=on.bounds, reason=reason)
+        for one, on in zip(result.at, on_tasks, strict=True)
     )
     line = TargetLine(covers=result.line.covers, n_tasks=result.line.n_tasks, n_ranked=0, reason=reason)
     return TargetResult(line, at, _nobody(len(at)))

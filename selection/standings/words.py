@@ -5,7 +5,7 @@ names are data: who shows them escapes them.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from analytics.text import counted as counted
@@ -68,12 +68,14 @@ def headline_parts(board: Standings, target: str = "") -> tuple[str, str]:
     if not ranked and board.targets[target].n_tasks == 0:
         return sentence(board.targets[target].reason), ""
     answer, rest = _best(board, target, ranked)
+    if not ranked:
+        return answer, rest
     return answer, " ".join(filter(None, (rest, unranked_text(board, target))))
 
 
 def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, str]:
     if not ranked:
-        return "No agent is ranked yet.", ""
+        return "No ranking yet:", unranked_text(board, target, of=True)
     named = [line for line in ranked if in_headlines(board, line)]
     if not named:
         why = Counter(_why_not_named(board, line) for line in ranked)
@@ -194,6 +196,10 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
     of: whether to say of how many.
     """
     target = target or board.target
+    n_lacking = sum(_why_unranked(board, line, target)[0] == "lack" for line in board.agents)
+    if n_lacking and not board.targets[target].n_ranked:
+        have = "has" if n_lacking == 1 else "have"
+        return f"{n_lacking:,} of {counted(len(board.agents), 'agent')} {have} missing results."
     groups = Counter(_why_unranked(board, line, target) for line in board.agents if not line.at[target].rank)
     if not groups:
         return ""
@@ -234,6 +240,24 @@ def _why_unranked(board: Standings, line: Line, target: str) -> tuple[str, str]:
 def _verb(why: tuple[str, str], n: int) -> str:
     verb, rest = why
     return f"{verb}s {rest}" if n == 1 and verb not in ("ran", "could") else f"{verb} {rest}"
+
+
+def next_step_text(board: Standings, command: "Command") -> str:
+    """Say how agents can be ranked where none is; empty where some are, or no setting helps."""
+    if not board.next_step:
+        return ""
+    purpose = "count missing results as failures"
+    if board.next_step == "universe=common":
+        purpose = "rank agents on the tasks that nearly all of them ran"
+    return f"Run `{command([board.next_step])}` to {purpose}."
+
+
+Command = Callable[[Sequence[str]], str]  # what changes settings such as missing=gap
+
+
+def flags(settings: Sequence[str]) -> str:
+    """Return the flags of a command line that reads a file."""
+    return " ".join(f"--{setting.replace('=', ' ')}" for setting in settings)
 
 
 def covers_text(board: Standings, target: str = "") -> str:
@@ -463,6 +487,7 @@ def notices(
     return tuple(
         sentence(text)
         for text in (
+            failed_text(board.n_missing_failed) or (ZERO if zero else ""),
             universe,
             not_revalidated,
             podium,
@@ -470,19 +495,25 @@ def notices(
             trial_noise_text(board.trial_noise, trial_noise),
             unheard_text(board, n_unheard),
             compared_text(board.conditions.compared, board.conditions.left_out),
-            ZERO if zero else "",
             *uneven,
             unranked_text(board, of=True),
-            offer if 2 * n_ranked < n else "",
+            offer if n_ranked and 2 * n_ranked < n else "",
             f"{n_lacking:,} of {counted(n, 'agent')} {'lacks' if n_lacking == 1 else 'lack'} outcomes among "
             f"{tasks_of(board, 'full')}, and so {'has' if n_lacking == 1 else 'have'} no rank on "
             f"{'it' if board.targets['full'].n_tasks == 1 else 'them'}; whoever operates the board may "
             "have missing outcomes counted as failures"
-            if not zero and SHARE_INCOMPLETE * n_lacking > n
+            if n_ranked and not zero and SHARE_INCOMPLETE * n_lacking > n
             else "",
         )
         if text
     )
+
+
+def failed_text(n: int) -> str:
+    """Say how many missing results count as failures; empty where none does."""
+    if not n:
+        return ""
+    return f"{counted(n, 'missing result')} {'counts as a failure' if n == 1 else 'count as failures'}"
 
 
 def unheard_text(board: Standings, n: int) -> str:
@@ -496,10 +527,20 @@ def unheard_text(board: Standings, n: int) -> str:
     )
 
 
-def other_notices(board: Standings) -> tuple[str, ...]:
-    """Return the notices but for what the headline says already: who is listed without a rank."""
+def other_notices(board: Standings, command: "Command | None" = None) -> tuple[str, ...]:
+    """Return the notices but for what the headline says already: who is listed without a rank.
+
+    command: of the operator, by which the first notice says how it is undone what counts as a failure, and
+        which tasks count.
+    """
     ranked_notice = unranked_text(board, of=True)
-    return tuple(text for text in board.notices if text != ranked_notice)
+    notices = tuple(text for text in board.notices if text != ranked_notice)
+    decided = {"missing=gap": board.n_missing_failed, "universe=all": board.n_left_out}
+    undo = [setting for setting, n in decided.items() if n]
+    if not (command and undo):
+        return notices
+    first = " ".join(notices[: len(undo)])
+    return (f"{first} To undo: `{command(undo)}`", *notices[len(undo) :])
 
 
 def elsewhere(ran: str, compared: Sequence[str]) -> str:

@@ -101,7 +101,7 @@ def test_tokens_and_seconds_are_added_up(made):
 @pytest.mark.parametrize("name", REAL)
 def test_without_settings_the_record_has_the_plain_table(name, real):
     flat = real(name)
-    result = Record.from_flat(flat)
+    result = Record.from_flat(flat, Counting(missing="gap"))
     plain = outcome_table(
         agents=flat.agents,
         tasks=flat.tasks,
@@ -146,7 +146,7 @@ def test_void_trials_of_terminal_bench(real, real_rows):
         n_void[row["agent"]] += row["valid"] == "0"
         passed[row["agent"]] += float(row["outcome"]) if row["valid"] == "1" else 0.0
     flat = real("terminal_bench_core_011")
-    result = Record.from_flat(flat)
+    result = Record.from_flat(flat, Counting(missing="gap"))
     assert result.n_gaps.sum(axis=1).tolist() == [n_void[name] for name in result.table.agents]
     assert result.complete.tolist() == [20 * n_void[name] <= 400 for name in result.table.agents]
     assert result.complete.sum() == 7

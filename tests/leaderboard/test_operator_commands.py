@@ -130,7 +130,14 @@ class TestBenchmark:
 class TestPolicy:
     def test_every_field_has_a_rule_and_a_sentence(self, run, toy):
         fields = {field.name for field in Policy._meta.fields}
-        assert set(RULES) == fields - {"id", "benchmark", "number", "created_at", "created_by"}
+        assert set(RULES) == fields - {
+            "id",
+            "benchmark",
+            "number",
+            "resolved_from",
+            "created_at",
+            "created_by",
+        }
         printed = run("policy", "toy")
         for field in RULES:
             assert Policy._meta.get_field(field).help_text.rstrip(".") in printed
@@ -287,8 +294,9 @@ class TestCommonTasks:
         path = tmp_path / "more.csv"
         path.write_text(csv_text({"a3": "0" * 12}))  # the whole benchmark is judged, not this file
         printed = run("load", str(path), "--benchmark", "toy")
-        assert "1 of 5 agents are complete on all 20 tasks; all 5 share 12: " in printed
-        assert "manage.py policy toy --set universe=common" in printed
+        assert "1 of 5 agents can be ranked on all 20 tasks, 5 of 5 on the 12 that nearly" in printed
+        assert "manage.py policy toy --set missing=auto" in printed
+        assert "universe: all → 12 tasks" in run("policy", "toy", "--set", "missing=auto", "--dry-run")
         assert "universe: all → 12 tasks" in run("policy", "toy", "--set", "universe=common")
         names = [f"t{j:02d}" for j in range(12)]
         assert Policy.objects.get(number=2).universe == names

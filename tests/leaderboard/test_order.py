@@ -178,7 +178,9 @@ def test_the_policy_at_the_delivery_decides(db):
     load_text(full(9, 0, "a"))
     benchmark = Benchmark.objects.get()
     between, after = AS_OF + timedelta(hours=1), LATER + timedelta(hours=1)
-    Policy.objects.create(benchmark=benchmark, number=2, strategy="hardest", created_at=between)
+    Policy.objects.create(
+        benchmark=benchmark, number=2, missing="gap", strategy="hardest", created_at=between
+    )
     load_text(full(6, 1, "b"), as_of=LATER)
     Policy.objects.create(benchmark=benchmark, number=3, strategy="easiest", created_at=after)
     subset = recomputed().subset

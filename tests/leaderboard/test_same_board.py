@@ -130,7 +130,7 @@ def test_trials_that_a_file_does_not_hold(db, tmp_path, missing):
     rows.append({"agent": "a10", "task": "t03", "trial": 6, "outcome": 1, "judge": "j1"})
     (tmp_path / "trials.csv").write_text(rows_text(rows))
     loaded(tmp_path / "trials.csv")
-    Policy.objects.create(benchmark=Benchmark.objects.get(), number=2, missing=missing)
+    Policy.objects.create(benchmark=Benchmark.objects.get(), number=3, missing=missing)
     board = loaded(tmp_path / "trials.csv")
     lines = {line.agent: line for line in standings_of(board).agents}
     n_passed = sum(row["outcome"] for row in rows if row["agent"] == "a04")

@@ -7,7 +7,7 @@ from django.test import Client
 
 from leaderboard.accounts.models import User
 from leaderboard.boards.queries import standings_of
-from leaderboard.catalog.models import Benchmark, Membership
+from leaderboard.catalog.models import Benchmark, Membership, Policy
 from leaderboard.errors import Conflict
 from leaderboard.operations import drifting, events
 from leaderboard.operations.corrections import trust_account, verify, withdraw
@@ -76,9 +76,9 @@ def monitors():
 
 def test_three_full_runs_of_one_account_fix_no_subset(real_data, db):
     """Terminal-Bench, with what its harness lost for failures: 13 agents, and three runs that favour one."""
+    benchmark = Benchmark.objects.create(slug="toy", title="Toy")
+    Policy.objects.create(benchmark=benchmark, number=1, missing="zero", subset_from=16)
     call_command("load", str(real_data / "terminal_bench_core_011.csv.gz"), benchmark="toy")
-    call_command("policy", "toy", "--set", "missing=zero", "--set", "subset_from=16")
-    benchmark = Benchmark.objects.get()
     before = Reader(benchmark).now(None)
     assert before.n_complete == 13
     means = before.record.table.means

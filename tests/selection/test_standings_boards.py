@@ -88,15 +88,13 @@ def test_a_board_without_a_band(real_data):
 def test_a_board_on_which_trials_were_lost(real_data):
     """Six of thirteen agents lost over 5% of their trials; as failures all are ranked."""
     path = real_data / "terminal_bench_core_011.csv.gz"
-    found = answered(path)
+    found = answered(path, Rules(counting=Counting(missing="gap")))
     n_lost = sum("more than 5%" in line.at["domain"].reason for line in found.agents)
     assert (found.n_complete, n_lost) == (7, 6)
-    assert any(
-        "whoever operates the board may have missing outcomes counted as failures" in told
-        for told in found.notices
-    )
+    assert (found.targets["full"].n_ranked, found.next_step) == (0, "missing=zero_loaded")
     zero = answered(path, Rules(counting=Counting(missing="zero")))
     assert (zero.n_complete, zero.targets["full"].n_ranked) == (13, 13)
+    assert answered(path).as_plain() == zero.as_plain()
     for line in found.agents:
         low, high = line.at["full"].bounds or (0, 1)
         assert low - 1e-12 <= by_name(zero)[line.agent].at["full"].score <= high + 1e-12

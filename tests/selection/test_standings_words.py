@@ -282,9 +282,7 @@ def test_one_agent_is_never_better_than_the_others_that_are_not_ranked():
         "outcomes among all 40 tasks."
     )
     assert "best" not in told
-    assert words.headline(standings(*lacking[:1])) == (
-        "No agent is ranked yet. 1 is listed without a rank: it lacks outcomes among all 40 tasks."
-    )
+    assert words.headline(standings(*lacking[:1])) == ("No ranking yet: 1 of 1 agent has missing results.")
 
 
 def test_reasons_of_unranked_agents_are_grouped():

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # it takes cells from here
 
 register = template.Library()
 
+TASK_LIST = re.compile(r"(.*\btasks?\b[^:]*): (.+)", re.DOTALL)
 CODE = re.compile(r"`([^`]+)`")
 N_NAMES_SHOWN = 2
 NONE, NOT_STATED, HIDDEN, UNAVAILABLE = (
@@ -35,6 +36,14 @@ FLAGGED = '<a class="mark {}" href="#flags">{}</a>'
 def prose(text: str) -> SafeString:
     """A sentence in which `what is typed` is set as code; all of it is escaped first."""
     return SafeString(CODE.sub(r"<code>\1</code>", escape(text)))
+
+
+@register.filter
+def folded(reason: str) -> SafeString:
+    """A reason whose list of tasks is folded."""
+    if not (found := TASK_LIST.fullmatch(reason)):
+        return prose(words.sentence(reason))
+    return format_html("<details><summary>{}:</summary> {}</details>", *found.groups())
 
 
 @register.simple_tag

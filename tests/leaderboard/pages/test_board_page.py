@@ -629,7 +629,7 @@ def test_who_is_not_ranked_stands_apart_with_the_reason_and_the_bounds(client, o
     assert row[0].startswith("stopped")
     assert row[1] == told.reason
     low, high = (100 * end for end in told.bounds)
-    assert row[2] == f"{low:.1f} to {high:.1f}%, whatever the missing {told.n_missing} outcomes are"
+    assert row[2] == f"{low:.1f}–{high:.1f}%"
     assert told.bounds == (3 / board.n_tasks, 1)
     assert not any(row[AGENT].startswith("stopped") for row in rows_of(response))
 
@@ -647,7 +647,8 @@ def test_what_is_stated_of_an_agent_stands_in_its_row(client, publish):
 
 
 def test_the_notices_stand_before_the_ranks(client, publish):
-    board = standings_of(publish({"a": "01" * 10} | {f"b{i}": "1" * 5 + "." * 15 for i in range(3)}))
+    marks = {f"a{i}": "01" * (10 - i) + "10" * i for i in range(3)}
+    board = standings_of(publish(marks | {f"b{i}": "1" * 5 + "." * 15 for i in range(3)}))
     text = text_of(client.get("/b/toy"))
     others = words.other_notices(board)
     way_out = "whoever operates the board may have missing outcomes counted as failures"
@@ -761,7 +762,7 @@ def test_without_a_board_it_says_what_happens_next(client, db, django_assert_num
 def test_a_board_without_a_ranked_agent_stands(client, publish):
     publish({"a": "1" * 5 + "." * 15, "b": "." * 5 + "1" * 15})
     response = client.get("/b/toy")
-    assert "No agent is ranked yet." in text_of(response)
+    assert "No ranking yet: 2 of 2 agents have missing results." in text_of(response)
     assert len(rows_of(response, "unranked")) == 2
 
 

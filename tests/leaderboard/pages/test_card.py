@@ -95,11 +95,25 @@ def test_without_ranks_there_is_none_and_no_page_names_it(client, publish):
     Benchmark.objects.create(slug="empty", title="Empty")
     assert client.get("/b/empty/card.png").status_code == 404
     publish({"first half": "1" * 10 + "." * 10, "second half": "." * 10 + "1" * 10})
-    assert client.get("/b/toy/card.png").status_code == 404
-    for page in ("/b/empty", "/b/toy", "/b/toy/tasks", "/b/toy/data"):
+    for page in ("/b/empty", "/b/toy/tasks", "/b/toy/data"):
         told = client.get(page).content.decode()
         assert "og:title" in told
         assert "og:image" not in told
+
+
+def test_where_nobody_is_ranked_it_shows_bounds(client, publish):
+    """Of half of the tasks one passed all: from 50 to 100%; the other passed one: from 5 to 55%."""
+    publish({"first half": "1" * 10 + "." * 10, "second half": "." * 10 + "1" + "0" * 9})
+    pixels = read(client.get("/b/toy/card.png").content)
+    row, width = (HEIGHT - 2 * ABOVE) / MAX_AGENTS, WIDTH - 2 * MARGIN
+    for place, (low, high) in enumerate([(0.5, 1.0), (0.05, 0.55)]):
+        y = int(ABOVE + (place + 0.5) * row)
+        filled = np.flatnonzero((pixels[y] == colour("tied")).all(axis=1))
+        ends = filled[[0, -1]] - MARGIN
+        assert ends.tolist() == pytest.approx(
+            [low * width - THICK / 2, high * width + THICK / 2], abs=2.5
+        )  # ends are round
+    assert "The scores that agents may have" in client.get("/b/toy").content.decode()
 
 
 def test_one_agent_has_the_only_rank(client, publish):

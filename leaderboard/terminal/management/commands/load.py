@@ -16,7 +16,7 @@ from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.errors import Faulty, Refusal
 from leaderboard.operations.file_metadata import FileMetadata
 from leaderboard.operations.loading import LoadReport, load
-from leaderboard.operations.previews import is_partial, loader_of, offer_text, warnings
+from leaderboard.operations.previews import is_partial, loader_of, missing_proposal, offer_text, warnings
 from leaderboard.studies.answers import progress_bar, words
 from leaderboard.studies.versions import versions_in
 from leaderboard.submissions.parsing import importers
@@ -245,10 +245,11 @@ def notes(*files: FlatFile) -> str:
 
 def _offer(files: Collection[FlatFile], slug: str) -> str:
     benchmark = benchmark_of(slug)
-    is_whole = not any(is_partial(flat, benchmark) for flat in files)
-    if policy_in_force(benchmark).universe is not None or is_whole:
+    if not any(is_partial(flat, benchmark) for flat in files):
         return ""
-    offer = offer_text(benchmark)
+    if proposal := missing_proposal(benchmark):
+        return f"{proposal}\n"
+    offer = "" if policy_in_force(benchmark).universe is not None else offer_text(benchmark)
     return offer and f"{offer}: {PROGRAM} policy {slug} --set universe=common\n"
 
 

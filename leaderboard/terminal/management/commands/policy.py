@@ -39,6 +39,8 @@ class Command(BenchmarkCommand):
                 about = helps[field].rstrip(".")
                 self.stdout.write(f"  {field:<{width}}  {shown(field, getattr(policy, field)) or '(empty)'}")
                 self.stdout.write(f"  {'':<{width}}    {about}. It is {rule.words}.")
+                if field == "missing" and policy.resolved_from:
+                    self.stdout.write(f"  {'':<{width}}    Decided by {policy.resolved_from}.")
             study = latest_study(ValidationStudy, benchmark)
             if study and (better := advice(benchmark, verdict(study.result, policy.strategy))):
                 self.stdout.write(f"\n{better}")

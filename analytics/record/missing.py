@@ -1,0 +1,102 @@
+"""What missing outcomes count as, and which tasks are active, where the policy leaves it to the data (auto).
+
+An operator's outcomes decide alone, those of at least five agents. Where half of the agents can be ranked,
+nothing changes. Where rows are absent, the tasks that nearly all agents have become the active ones; where
+runs are void, missing outcomes of what an operator loaded count as failures. What submitters deliver has no
+say, and never counts as a failure by this rule.
+
+Source: The rule is this project's own (docs/decisions/who-is-ranked.md).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analytics.arrays import Mask
+from analytics.record.rows import MIN_TASKS, Counting, is_common
+from analytics.record.stacked import Record
+
+MIN_AGENTS = 5
+MIN_COMPLETE = 10  # complete agents, from which the gaps of others are completed
+
+
+@dataclass(frozen=True, eq=False)
+class Resolution:
+    """What was decided: `counting`, the record that it gives, and how many agents can be ranked so.
+
+    reason: in words, which a policy row keeps; empty where nothing was decided, under five loaded agents.
+    """
+
+    counting: Counting
+    record: Record
+    reason: str = ""
+
+
+def resolve(counting: Counting, read: Callable[[Counting], Record]) -> Resolution:
+    """Decide on the record that `read` makes under any counting."""
+    counting = replace(counting, missing="gap")
+    before = read(counting)
+    if np.count_nonzero(before.operator) < MIN_AGENTS:
+        return Resolution(counting, before)
+    n = np.count_nonzero(_loaded(before))
+    reason = f"{_n_ranked(before):,} of {n:,} agents can be ranked on all {before.n_tasks:,} tasks"
+    found = _changed(counting, before, read)
+    if found is None:
+        return Resolution(counting, before, reason)
+    after, counting = found
+    reason += f", {_n_ranked(after):,} of {n:,}"
+    if after.n_tasks < before.n_tasks:
+        reason += f" on the {after.n_tasks:,} that nearly all agents have"
+    if counting.missing == "zero_loaded":
+        reason += " if missing results count as failures"
+    return Resolution(counting, after, reason)
+
+
+def _changed(
+    counting: Counting, before: Record, read: Callable[[Counting], Record]
+) -> tuple[Record, Counting] | None:
+    """Return the record on which at least half of the agents can be ranked; None: as it is, or on none."""
+    record = before
+    if _is_enough(before, _n_ranked(before)):
+        return None
+    if not _is_enough(before, _n_ranked(before, with_void=True)):
+        ran = (before.n_places > 0)[_loaded(before)]
+        common = is_common(np.asarray(ran.sum(axis=0), dtype=np.int64), len(ran))
+        if counting.universe != "all" or not MIN_TASKS <= np.count_nonzero(common) < len(common):
+            return None
+        tasks = tuple(before.table.tasks[j] for j in np.flatnonzero(common))
+        counting = replace(counting, universe=tasks)
+        record = read(counting)
+        if _is_enough(record, _n_ranked(record)):
+            return record, counting
+        if not _is_enough(record, _n_ranked(record, with_void=True)):
+            return None
+    counting = replace(counting, missing="zero_loaded")
+    return read(counting), counting
+
+
+def _loaded(record: Record) -> Mask:
+    """Agents that decide, (n_agents,): loaded by an operator, under the compared conditions, not withheld."""
+    barred = [bool(one.withheld) for one in record.about]
+    elsewhere = [bool(one) for one in record.condition] or [False] * record.n_agents
+    return record.operator & ~np.array(barred, dtype=np.bool_) & ~np.array(elsewhere, dtype=np.bool_)
+
+
+def _is_enough(record: Record, n_ranked: int) -> bool:
+    return bool(2 * n_ranked >= np.count_nonzero(_loaded(record)))
+
+
+def _n_ranked(record: Record, *, with_void: bool = False) -> int:
+    """Count the agents that decide and can be ranked on all active tasks, gaps completed where they can be.
+
+    with_void: if every void outcome counted.
+    """
+    n_places, n_gaps, valid = record.n_places, record.n_gaps, record.table.valid()
+    if with_void:
+        n_void = record.n_invalid
+        n_gaps = np.where(valid | (n_void == 0), np.maximum(n_gaps - n_void, 0), 0)
+        valid = n_places > 0
+    direct = replace(record, n_gaps=n_gaps).is_direct(np.arange(record.n_tasks)) & _loaded(record)
+    whole = direct & valid.all(axis=1)
+    return int(np.count_nonzero(direct if direct.sum() >= MIN_COMPLETE else whole))
