@@ -49,7 +49,7 @@ TIES = {"lead": "the reference", "tied": "tied with it", "worse": "not tied with
 SIGNS = re.compile(r"([\\`*_\[\]<>|~#&]|^[-+=])")  # that Markdown may take for something else
 SCORES = ("Score %", "Subset %", "All %")
 LEFT = ("Agent", "Trust", "Date", "Marks")
-PLAIN = ("Rank", "May hold", "Agent", "Trust", *SCORES, "95%", "Cost", "Trials", "Date")
+PLAIN = ("Rank", "95% ranks", "Agent", "Trust", *SCORES, "95%", "Cost", "Trials", "Date")
 
 
 def board_page(benchmark: Benchmark, params: QueryDict, *, number: int | None = None) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What commands print: faults as lines, a board and its studies as text."""
 
+from textwrap import fill
 from typing import Any
 
 from leaderboard.boards.models import Board
@@ -22,17 +23,22 @@ from leaderboard.studies.answers import (
 )
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
 
+STATES = {"ok": "no change", "insufficient": "not enough data"}  # of monitors that neither warn nor alert
 
-def board_text(board: Board, standings: Standings, target: str) -> str:
-    """Return the board for a target: what a file's own answer prints, under a head and over a digest."""
+
+def board_text(board: Board, standings: Standings, target: str, *, explain: bool = False) -> str:
+    """Return the board for a target: what a file's own answer prints, under a head."""
     head = f"{board.benchmark.title}: board {board.number}, {board.published_at:%Y-%m-%d}"
     n, n_agents, withdrawn = len(withdrawn_since([board]).get(board.pk, [])), len(standings.agents), ""
     if n == n_agents:
-        withdrawn = "All outcomes were withdrawn since: the next board comes with the next outcomes."
+        withdrawn = "All results were withdrawn since. The next results make the next board."
     elif n:
         withdrawn = f"{n:,} of its {n_agents:,} agents {'was' if n == 1 else 'were'} withdrawn since."
-    parts = [head, withdrawn, printed.text(standings, target), advice(board.benchmark, standings.verdict)]
-    return "\n\n".join([*filter(None, parts), f"Digest {board.digest}"])
+    more = f"{PROGRAM} standings {board.benchmark.slug} --explain"
+    parts = [head, withdrawn, printed.text(standings, target, explain=explain, more=more)]
+    if explain:
+        parts += [advice(board.benchmark, standings.verdict), f"Digest {board.digest}"]
+    return "\n\n".join(filter(None, parts))
 
 
 def changes_text(older: Board, newer: Board, changes: Changes) -> str:
@@ -44,14 +50,17 @@ def changes_text(older: Board, newer: Board, changes: Changes) -> str:
     return "\n\n".join([f"{head}, to {newer.number}, {newer.published_at:%Y-%m-%d}", text, *lists])
 
 
-def validation_text(study: ValidationStudy) -> str:
-    """The verdict, the figures of the replay, and those by protocol and strategy."""
-    in_use = study.policy.strategy
+def validation_text(study: ValidationStudy, *, full: bool) -> str:
+    """The verdict and the figures that decide; in full those of the replay and of every protocol."""
+    in_use, slug = study.policy.strategy, study.benchmark.slug
     result = verdict(study.result, in_use)
-    parts = [result.sentence, advice(study.benchmark, result)] if result else []
-    if replayed := replay_figures(study.result):
-        parts.append(as_text(replayed))
-    return "\n\n".join([*filter(None, parts), as_text(validated.shown(study.result, in_use))])
+    parts = [fill(text, 100) for text in (result.sentence, advice(study.benchmark, result))] if result else []
+    if full:
+        parts += [as_text(replay_figures(study.result)), as_text(validated.shown(study.result, in_use))]
+    else:
+        figures = validated.summary(study.result, in_use, more=f"{PROGRAM} validate {slug} --full")
+        parts.append(as_text(figures, 100))
+    return "\n\n".join(filter(None, parts))
 
 
 def advice(benchmark: Benchmark, result: Verdict | None) -> str:
@@ -106,18 +115,24 @@ def _step(step: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def drift_text(check: DriftCheck) -> str:
-    """The state of each monitor, alerts first, with what to do, and how often they cry wolf."""
+def drift_text(check: DriftCheck, *, full: bool) -> str:
+    """The monitors that warn, with what to do, and the names of the others; in full the state of each."""
     result = check.result
     if result["reason"]:
         return f"{check.benchmark}: {result['reason']}."
     pace, order = result["false_alerts_a_year"], ("alert", "warn", "ok", "insufficient")
     monitors = sorted(result["monitors"], key=lambda one: order.index(one["state"]))
+    quiet: dict[str, list[str]] = {}
+    for one in () if full else monitors:
+        if one["state"] not in ("alert", "warn"):
+            quiet.setdefault(STATES[one["state"]], []).append(one["name"])
     return as_text(
         {
             "subset": f"version {result['subset']}, fixed on {result['fixed_on']}",
             "since": words.counted(result["n_later"], "agent"),
             "false alerts": "–" if pace is None else f"at most {pace:.2f} a year, if nothing changes",
+            **{state: ", ".join(names) for state, names in quiet.items()},
+            **({} if full else {"all monitors": f"{PROGRAM} drift {check.benchmark.slug} --full"}),
             "\nmonitors": [
                 {
                     "state": one["state"],
@@ -131,6 +146,7 @@ def drift_text(check: DriftCheck) -> str:
                     ),
                 }
                 for one in monitors
+                if full or one["state"] in ("alert", "warn")
             ],
         }
     )

@@ -27,8 +27,8 @@ def test_half_of_the_agents_is_enough(n_whole, n_ranked):
 def test_the_headline_says_why_nobody_is_ranked():
     found = answer(record_of(board(2)))
     assert words.headline(found).startswith(
-        "No agent is ranked yet. 6 are listed without a rank: 4 lack outcomes among all 40 tasks, 2 could be "
-        "ranked, fewer than half."
+        "No agent is ranked yet. 6 agents are not ranked: 4 have missing results, 2 could be ranked, but "
+        "fewer than half of all."
     )
     assert found.targets["full"].reason == "nobody is ranked: 2 of 6 loaded agents could be, fewer than half"
 
@@ -41,4 +41,4 @@ def test_whoever_lost_a_rank_counts_as_one_that_could_have_it():
     at = first.at | {"full": replace(first.at["full"], reason=few)}
     agents = tuple(replace(line, how="estimated", at=at) if line is first else line for line in found.agents)
     told = words.headline(replace(found, agents=agents))
-    assert "3 could be ranked, fewer than half, 3 lack outcomes among all 40 tasks" in told
+    assert "3 could be ranked, but fewer than half of all, 3 have missing results" in told

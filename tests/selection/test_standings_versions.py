@@ -248,7 +248,7 @@ def test_it_is_shown_wherever_the_board_is():
     (line,) = standing(board, NAMES)
     points = percent(line.at["full"].correction)
     assert f"{line.agent} (19 more versions: −{points} points)" in text(board)
-    assert "19 versions share the line of another version." in text(board)
+    assert "19 versions share another version's row." in " ".join(text(board).split())
     assert f"share the line of {line.agent}: not clearly better (95%)" in " ".join(text(board).split())
     assert legend(board, "full", columns(board))["versions"].startswith(
         f"Best of 20 versions that do not clearly differ. The score is lowered by {points} points, the luck "

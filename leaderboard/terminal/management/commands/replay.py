@@ -11,7 +11,7 @@ from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import NoSuchBenchmark, benchmark_of
 from leaderboard.operations.replaying import replay, store_replay
-from leaderboard.studies.answers import as_text, printed, progress_bar, replay_figures, words
+from leaderboard.studies.answers import WIDTH, as_text, progress_bar, replay_figures, words
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.parsing.flat import add_table_options, table_options
 from leaderboard.terminal.command import USAGE, ServiceCommand, check_slug, count
@@ -91,16 +91,16 @@ def n_listed(slug: str) -> int:
 def text(result: dict[str, Any], n_agents: int) -> str:
     """Verdict and figures for a reader, and how many of the agents were not replayed."""
     verdict = result["verdict"]
-    head = verdict["text"] if verdict else f"Too few to tell: {result['reason']}."
+    head = verdict["text"] if verdict else f"Not known yet: {result['reason']}."
     figures = result["figures"]
     n_left_out = n_agents - figures["n_agents"] if figures else 0
     left_out = (
-        f"Not replayed: {words.counted(n_left_out, 'agent')} without a full run that counts, or with one "
-        "that the rule itself asked for."
+        f"Not replayed: {words.counted(n_left_out, 'agent')}, without a full run or with one that the rule "
+        "itself asked for."
     )
     parts = [
-        fill(head, printed.WIDTH),
+        fill(head, WIDTH),
         as_text(replay_figures({"replay": result})),
-        fill(left_out, printed.WIDTH) if n_left_out else "",
+        fill(left_out, WIDTH) if n_left_out else "",
     ]
     return "\n\n".join(filter(None, parts))
