@@ -338,7 +338,7 @@ def test_withheld_agents_and_other_conditions_are_listed(history):
     assert found.conditions.compared == ("judge j1",)
     assert found.notices[0] == "Agents are compared under judge j1; left out: judge j2 (1 agent)."
     assert found.notices[1].startswith("2 of 16 agents are not ranked: ")
-    assert {"1 waits for an operator's approval", "1 ran under judge j2 alone"} <= set(
+    assert {"1 waits for an operator's approval", "1 ran only under judge j2"} <= set(
         found.notices[1].removesuffix(".").split(": ")[1].split(", ")
     )
 

@@ -50,7 +50,9 @@ def test_a_board_says_so_wherever_an_interval_stands():
         assert {line.at[target].source for line in found.agents} == {LENT}
     assert {line.at["domain"].source for line in found.agents} == {""}
     assert f"borrow run-to-run noise ({LENT})" in found.notices[0]
-    assert words.bounded_text(found).startswith(f"Never measured here, so borrowed in the intervals ({LENT})")
+    assert words.bounded_text(found).startswith(
+        f"Not measured here, borrowed from another benchmark ({LENT})"
+    )
     assert found.targets["full"].second_run.lower_bound is False
     text = " ".join(printed.text(found).split())
     assert "noise of trials that another benchmark measured" in text

@@ -20,25 +20,24 @@ from leaderboard.terminal.management.commands.load import read
 
 class Command(ServiceCommand):
     help = (
-        "Replay the rules of SLUG on full runs, agent by agent in order of date, and print what they would "
-        "have saved and how far the board would agree with full runs. The runs are those of FILE, or those "
-        "that SLUG has. Where there is no SLUG, the rules are those of a new benchmark."
+        "Replay the rules on past full runs: what they would have saved and whether ranks would hold. Takes "
+        "the runs of FILE or those of SLUG, by date. An unknown SLUG has the rules of a new benchmark."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG", help="whose rules are replayed")
+        parser.add_argument("benchmark", metavar="SLUG", help="benchmark with the rules")
         parser.add_argument(
             "file", type=Path, nargs="?", metavar="FILE", help="full runs with dates: a flat file or a table"
         )
-        parser.add_argument("--only", metavar="NAME", help="the benchmark to read, of a file of several")
+        parser.add_argument("--only", metavar="NAME", help="which benchmark, if the file holds several")
         parser.add_argument(
-            "--store", metavar="NEW-SLUG", help="store what came of it as a benchmark, with its board"
+            "--store", metavar="NEW-SLUG", help="store the result as a benchmark with a board"
         )
         parser.add_argument(
             "--seeds",
             type=count,
             metavar="N",
-            help="replays with other draws, over which figures are means (10; 20 where dates are missing)",
+            help="number of replays to average over (10; 20 if dates are missing)",
         )
         parser.add_argument("--json", action="store_true", help="print figures and verdict as one object")
         add_table_options(parser)
