@@ -591,7 +591,7 @@ def test_faults_are_told_with_the_file_to_correct(service, capfd):
     file = FOLDER / "batch-1" / "outcomes"
     assert capfd.readouterr().err.splitlines()[-2:] == [
         f"The delivery has faults. Correct {file}, or remove it to run the batch again.",
-        '  row 1, outcome: "2" is not allowed; an outcome is a number from 0 to 1',
+        '  row 1, outcome "2": an outcome is a number from 0 to 1',
     ]
     file.unlink()
     Path("mode").write_text("")

@@ -261,7 +261,7 @@ def check_asked(assignment: Assignment | None, rows: pa.Table, before: pa.Table)
     if again := _run_under_other_labels(benchmark, rows, before):
         raise Conflict(
             "Some of these tasks were run before under another prompt or judge, and an agent that is asked "
-            "batch by batch runs each once; nothing was stored. Name the submission that this one "
+            "batch by batch runs each once. Nothing was stored. Name the submission that this one "
             "`replaces`, if its labels were wrong.",
             code="not_asked_for",
             n_tasks=len(again),

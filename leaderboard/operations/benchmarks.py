@@ -120,7 +120,7 @@ def describe_benchmark(
 ) -> list[str]:
     """Set what is said of a benchmark and return the names of the fields that changed."""
     locked = locked_benchmark(benchmark)
-    rule = f"is not a field here; known are {', '.join(DESCRIBED)}"
+    rule = f"unknown field; known: {', '.join(DESCRIBED)}"
     faults = [Fault(None, name, None, rule) for name in values if name not in DESCRIBED]
     changed = [name for name in DESCRIBED if name in values and getattr(locked, name) != values[name]]
     for name in changed:

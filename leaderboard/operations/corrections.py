@@ -270,7 +270,7 @@ def report(
     text = text.strip()
     if board is not None and not agent.benchmark.boards.filter(number=board).exists():
         fault = Fault(None, "board", str(board), "is the number of no board of this benchmark")
-        raise Faulty("The report has a fault; nothing was stored.", faults=(fault,))
+        raise Faulty("The report has a fault. Nothing was stored.", faults=(fault,))
     if by is not None:
         lock_account(user=by)  # two at once wait for each other
         waiting = Dispute.objects.filter(by=by, decided_at=None)

@@ -216,7 +216,7 @@ class _Delivery:
             rule = f"lies more than {days}; older dates need an operator"
             at = self.parsed.flat.submitted_at[self.first]
             fault = Fault(row=None, field="submitted_at", value=str(at), rule=rule)
-            raise Faulty("The delivery has faults; nothing was stored.", faults=(fault,))
+            raise Faulty("The submission has errors. Nothing was stored.", faults=(fault,))
 
     def _draft(
         self,
@@ -309,7 +309,7 @@ def _describe_agent(parsed: Body, metadata: FileMetadata) -> AgentDescription:
         if value and of_file[name] not in ("", value)
     )
     if faults:
-        raise Faulty("The delivery has faults; nothing was stored.", faults=faults)
+        raise Faulty("The submission has errors. Nothing was stored.", faults=faults)
     described = {name: value or of_file[name] for name, value in of_envelope.items()}
     return AgentDescription(flat.agents[0], flat.scaffolds[0], flat.models[0], **described)
 

@@ -143,7 +143,7 @@ def _check_spelling(files: Mapping[str, FlatFile]) -> None:
                 rule = f'is "{excerpt(other)}" in {where}; spell each {column} one way (in {file})'
                 faults.append(Fault(None, column, excerpt(name), rule))
     if faults:
-        message = "The files spell a name in two ways; nothing was stored."
+        message = "The files spell a name in two ways. Nothing was stored."
         raise Faulty(message, faults=tuple(faults[:MAX_FAULTS]), n_faults=len(faults))
 
 
@@ -229,7 +229,7 @@ class _Load:
             )
             for i, row in zip(where, rows.to_pylist(), strict=False)
         )
-        message = f"{self.called} contradicts what is stored; nothing was stored."
+        message = f"{self.called} contradicts what is stored. Nothing was stored."
         return Faulty(message, faults=faults, n_faults=len(where))
 
     def drafts(self) -> Iterator[tuple[Submission, pa.Table, list[Submission]]]:

@@ -55,7 +55,7 @@ def _values(benchmark: Benchmark, texts: Mapping[str, str]) -> tuple[dict[str, A
     faults: list[Fault] = []
     for field, text in texts.items():
         if field not in RULES:
-            rule = f"is not a field of a policy; known are {', '.join(RULES)}"
+            rule = f"unknown field; known: {', '.join(RULES)}"
             faults.append(Fault(None, excerpt(field), None, rule))
             continue
         try:

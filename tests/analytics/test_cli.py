@@ -111,7 +111,7 @@ def test_refusals_of_variance(refusal, real_data, tmp_path):
     )
     assert "--random" in refusal("variance", pastes, "--outcome", "strength")
     cells.write_text("a;y\nx;1\n")
-    assert "has one column; the header is separated by semicolons, write commas" in refusal(
+    assert "has one column; the header uses semicolons, use commas" in refusal(
         "variance", cells, "--outcome", "y", "--random", "a"
     )
     cells.write_text('{"a": "x", "y": 1}\n')

@@ -107,7 +107,7 @@ class TestBenchmark:
     @pytest.mark.parametrize(
         ("said", "words"),
         [
-            (["url=example"], 'url: "example" is not allowed'),
+            (["url=example"], 'url "example": '),
             (["visibility=secret"], "public, unlisted, private"),
             (["slug=other"], "slug: is not a field here"),
             (["title="], "title"),
@@ -231,11 +231,11 @@ class TestPolicy:
     @pytest.mark.parametrize(
         ("said", "told"),
         [
-            (["band_lo=0.9"], 'band_lo: "0.9" is not allowed; it has to lie below band_hi, 0.7'),
-            (["band_hi=0.2"], 'band_hi: "0.2" is not allowed; it has to lie above band_lo, 0.3'),
+            (["band_lo=0.9"], 'band_lo "0.9": it has to lie below band_hi, 0.7'),
+            (["band_hi=0.2"], 'band_hi "0.2": it has to lie above band_lo, 0.3'),
             (
                 ["band_lo=0.9", "band_hi=0.8"],
-                'band_hi: "0.8" is not allowed; it has to lie above band_lo, 0.9',
+                'band_hi "0.8": it has to lie above band_lo, 0.9',
             ),
         ],
     )

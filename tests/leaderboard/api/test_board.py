@@ -41,7 +41,7 @@ def test_unknown_benchmark_and_unknown_address(client, db):
     for url in ("/api/v1/benchmarks/nope/board", "/api/v1/nothing"):
         response = client.get(url)
         assert (response.status_code, response["Content-Type"]) == (404, "application/problem+json")
-    assert response.json()["detail"] == "There is nothing at this address."
+    assert response.json()["detail"] == "Nothing is at this address. Check the path."
 
 
 def test_private_board_is_for_members(client, board, submit_token):
