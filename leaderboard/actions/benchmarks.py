@@ -115,7 +115,7 @@ def _policy_asked(request: ActionRequest) -> Policy:
         raise policy_changed_meanwhile()
     after = changed_policy(benchmark=request.row, values=request.cleaned_data["values"])
     if not changes(before, after):
-        raise Refusal("Nothing of this differs from what is in force.", code="nothing_changes")
+        raise Refusal("No change: these rules are in force.", code="nothing_changes")
     return after
 
 

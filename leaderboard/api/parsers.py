@@ -93,9 +93,9 @@ def _parts(stream: IO[bytes], media_type: str, on_disk: "_OnDisk") -> tuple[Quer
     except RequestDataTooBig as error:
         raise BodyTooLarge("The fields beside a file are at most 2.5 MB together.") from error
     except (MultiPartParserError, SuspiciousOperation) as error:
-        raise ParseError(f"The body is no multipart body: {error}.") from error
+        raise ParseError(f"The body is not valid multipart: {error}.") from error
     if not tail.ends_with_boundary():
-        raise ParseError("The multipart body was cut off: its closing boundary is missing.")
+        raise ParseError("The multipart body is incomplete: its closing boundary is missing. Send it again.")
     # A part without a name that can be read is left out without a word.
     if dropped := tail.n_boundaries - 1 - sum(len(values) for group in parts for _, values in group.lists()):
         raise ParseError(

@@ -18,11 +18,11 @@ LINE_FIELDS = [field.name for field in fields(Line) if field.name != "agent"]
 
 
 class NoBoardYet(Missing):
-    message = "No board has been published yet."
+    message = "No board is published yet."
 
 
 class NoSuchBoard(Missing):
-    message = "There is no board of this number."
+    message = "Unknown board number."
 
 
 def boards_of(benchmark: Benchmark) -> QuerySet[Board]:

@@ -40,7 +40,7 @@ def not_your_agent() -> Forbidden:
 
 
 def nothing_lacks() -> Conflict:
-    return Conflict("This agent has run everything that it could be asked for.", code="nothing_lacks")
+    return Conflict("This agent already ran all its tasks.", code="nothing_lacks")
 
 
 @transaction.atomic
@@ -75,9 +75,9 @@ def assign(
 
 def check_open(benchmark: Benchmark) -> None:
     if benchmark.frozen_at:
-        raise Frozen(f"Intake of this benchmark is frozen: {benchmark.frozen_reason}")
+        raise Frozen(f"This benchmark takes no results at present: {benchmark.frozen_reason}")
     if of := benchmark.replay and benchmark.replay["of"]:
-        raise Conflict(f"This is a replay of {of} and takes nothing new; deliver to {of}.", code="replay")
+        raise Conflict(f"This is a replay of {of} and takes no results. Submit to {of}.", code="replay")
 
 
 def agent_of(

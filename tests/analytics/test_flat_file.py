@@ -741,7 +741,7 @@ def test_a_thousand_faults_are_listed_and_all_are_counted():
     assert [fault.row for fault in error.faults] == [row for row in range(2, 502) for _ in range(2)]
     assert str(error) == (
         'big.csv is refused for 6,001 faults: (1) row 2, outcome "2": an outcome is a number'
-        ' from 0 to 1 (2) row 2, cost_usd "-1": '
+        ' from 0 to 1 (2) row 2, cost_usd "-1":'
         " cost_usd is a number from 0 to 1e12, or empty"
         ' (3) row 3, outcome "2": an outcome is a number from 0 to 1 and 5,998 more'
     )

@@ -355,7 +355,11 @@ REFUSED = {
         "agent;test;result\nA;x;1\nB;y;0\nA;z;half\n",
         "if each row is a trial, add --column task=HEAD --column outcome=HEAD",
     ),
-    "a field without end": ("a.csv", 'agent;task;outcome\n"' + "x" * 200_000, "rows differ in their number of cells; put quotes around cells"),
+    "a field without end": (
+        "a.csv",
+        'agent;task;outcome\n"' + "x" * 200_000,
+        "rows differ in their number of cells; put quotes around cells",
+    ),
     "no column": ("a.csv", "who;what\nA;x\n", "say which is meant: --column agent=HEAD"),
     "a sum for a task": (
         "a.csv",

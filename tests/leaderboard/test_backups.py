@@ -79,7 +79,7 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path, empty, later_release
             call_command("backup", str(tmp_path / "none.dump"))
         for path, why in (
             (file, r"^The file is of a later release, with boards\.0099_of_tomorrow: install that one\.$"),
-            (other, "^This is no file that `backup` wrote: .*valid archive"),
+            (other, "^This is not a file of `backup`: .*valid archive"),
             (tmp_path / "nothing", r"^File not found: "),
         ):
             with pytest.raises(CommandError, match=why):

@@ -122,7 +122,7 @@ def run_a_harness(slug, capsys):
     printed = capsys.readouterr().out
     assert printed in (
         "Nothing is left to run.\n",
-        "This agent has run everything that it could be asked for.\n",
+        "This agent already ran all its tasks.\n",
     )
 
 

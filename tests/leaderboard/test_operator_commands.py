@@ -231,11 +231,11 @@ class TestPolicy:
     @pytest.mark.parametrize(
         ("said", "told"),
         [
-            (["band_lo=0.9"], 'band_lo "0.9": it has to lie below band_hi, 0.7'),
-            (["band_hi=0.2"], 'band_hi "0.2": it has to lie above band_lo, 0.3'),
+            (["band_lo=0.9"], 'band_lo "0.9": must be below band_hi, 0.7'),
+            (["band_hi=0.2"], 'band_hi "0.2": must be above band_lo, 0.3'),
             (
                 ["band_lo=0.9", "band_hi=0.8"],
-                'band_hi "0.8": it has to lie above band_lo, 0.9',
+                'band_hi "0.8": must be above band_lo, 0.9',
             ),
         ],
     )

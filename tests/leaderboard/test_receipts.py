@@ -187,13 +187,14 @@ class TestReceipts:
         (warning,) = receipt["warnings"]
         assert warning.startswith("tasks have from 1 to 3 trials: on each only one trial counts, as many as ")
         assert warning.endswith(
-            " and 9 more); earlier deliveries come first, and the lowest outcomes of one that is no whole run"
+            " and 9 more); earlier submissions count first, with their lowest results if they are not whole "
+            "runs"
         )
         assert receipt["n_outcomes"] == 22
 
     def test_of_one_delivery_the_lowest_count_as_it_says(self, ada, toy):
         (said,) = deliver(ada, every_task() | {"t03": [1, 0]})["warnings"]
-        assert "earlier deliveries come first, and the lowest outcomes of one that is no whole run" in said
+        assert "earlier submissions count first, with their lowest results if they are not whole runs" in said
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"].score == 0.95
 
     def test_fractions_on_a_board_of_passes_and_failures(self, ada, toy):
@@ -293,7 +294,7 @@ class TestConditions:
         k = active_subset(toy).tasks.count()
         few = f"2 of its {k} tasks have no valid outcome under no judge stated, more than 5%"
         receipt = deliver(ada, [*ours, *under(every_task(), judge="easy")])
-        assert f"{few}: the agent is listed without a rank" in receipt["warnings"]
+        assert f"{few}: the agent is not ranked" in receipt["warnings"]
         assert not any("alone" in said for said in receipt["warnings"])
         line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
         assert {at.reason for at in line.at.values()} == {few}

@@ -34,7 +34,7 @@ def test_it_takes_three_queries(client, board, django_assert_num_queries):
 def test_no_board_yet(client, toy):
     response = client.get(URL)
     assert (response.status_code, response["Content-Type"]) == (404, "application/problem+json")
-    assert response.json()["detail"] == "No board has been published yet."
+    assert response.json()["detail"] == "No board is published yet."
 
 
 def test_unknown_benchmark_and_unknown_address(client, db):
