@@ -122,10 +122,10 @@ def drift_text(check: DriftCheck, *, full: bool) -> str:
         return f"{check.benchmark}: {result['reason']}."
     pace, order = result["false_alerts_a_year"], ("alert", "warn", "ok", "insufficient")
     monitors = sorted(result["monitors"], key=lambda one: order.index(one["state"]))
+    loud = [one for one in monitors if one["state"] in ("alert", "warn")]
     quiet: dict[str, list[str]] = {}
-    for one in () if full else monitors:
-        if one["state"] not in ("alert", "warn"):
-            quiet.setdefault(STATES[one["state"]], []).append(one["name"])
+    for one in () if full else monitors[len(loud) :]:
+        quiet.setdefault(STATES[one["state"]], []).append(one["name"])
     return as_text(
         {
             "subset": f"version {result['subset']}, fixed on {result['fixed_on']}",
@@ -133,20 +133,17 @@ def drift_text(check: DriftCheck, *, full: bool) -> str:
             "false alerts": "–" if pace is None else f"at most {pace:.2f} a year, if nothing changes",
             **{state: ", ".join(names) for state, names in quiet.items()},
             **({} if full else {"all monitors": f"{PROGRAM} drift {check.benchmark.slug} --full"}),
-            "\nmonitors": [
-                {
-                    "state": one["state"],
-                    "monitor": one["name"],
-                    "": one["reason"],
+            **{
+                f"\n{one['state']}: {one['name']}": {
+                    "why": one["reason"],
                     "what to do": one["advice"],
                     **(
-                        {"accounts behind it": accounts_behind(check.subset, one)}
-                        if check.subset and one["state"] in ("warn", "alert")
+                        {"accounts behind it": behind}
+                        if one in loud and check.subset and (behind := accounts_behind(check.subset, one))
                         else {}
                     ),
                 }
-                for one in monitors
-                if full or one["state"] in ("alert", "warn")
-            ],
+                for one in (monitors if full else loud)
+            },
         }
     )

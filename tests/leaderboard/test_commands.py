@@ -54,7 +54,7 @@ def test_from_file_to_board(db, run, file):
     again = run("recompute", "toy").splitlines()
     assert again == [
         "Board 1 of toy is up to date.",
-        "Next: manage.py variance toy (where the noise comes from)",
+        "Next: manage.py variance toy (sources of noise)",
     ]
     board = run("standings", "toy")
     assert re.search(r"^ +1 +1–\d+ +a15 ", board, re.MULTILINE)
@@ -77,7 +77,7 @@ def test_what_people_say_is_no_metadata(db, run, file):
     head, *rows = file.read_text().splitlines()
     file.write_text("\n".join([f"{head},human,note", *(f"{row},1,x" for row in rows)]) + "\n")
     printed = run("load", str(file), "--benchmark", "toy").splitlines()
-    assert printed[1:-1] == ["Taken for what people say: human.", "Kept as metadata: note."]
+    assert printed[1:-1] == ["Human labels: human.", "Kept as metadata: note."]
 
 
 def test_names_are_printed_as_they_are(db, run, tmp_path):
@@ -164,7 +164,7 @@ def test_a_target_that_nothing_is_said_about_is_refused(db, run, tmp_path):
     path.write_text(csv_text(ladder(3, 20)))
     run("load", str(path), "--benchmark", "toy")
     run("recompute", "toy")
-    with pytest.raises(CommandError, match="nothing about the target subset: no subset is in use"):
+    with pytest.raises(CommandError, match="No ranks for the target subset: no subset is in use"):
         run("standings", "toy", "--target", "subset")
     assert run("standings", "toy") == run("standings", "toy", "--target", "full")
 
@@ -207,7 +207,7 @@ def test_a_name_in_csv_is_no_formula(db, run, file):
 def test_validation_is_printed_with_the_strategy_in_use_first(run, toy):
     store(toy.benchmark)
     printed = run("validate", "toy", "--jobs", "1")
-    assert printed.startswith("The data have not changed since this validation.\n")
+    assert printed.startswith("No change: the results are the same as at the last validation.\n")
     assert re.search(r"^agents +16 complete, of 16$", printed, re.MULTILINE)
     assert re.search(
         r"^Leave one agent out, 16 of 16 folds, .* on average:\n  strategy +Pairs in order +± +Skill .*\n"
@@ -228,7 +228,7 @@ def test_variance_is_printed_with_what_was_never_measured(run, toy):
     assert re.search(r"^ +task +0\.\d{3,} +[\d.]+%", printed, re.MULTILINE)
     assert re.search(r"^never measured +trial noise", printed, re.MULTILINE)
     assert "Unknown, since only one level was seen: what more prompts, judges and trials would do." in printed
-    assert run("variance", "toy").startswith("The data have not changed since this study.\n")
+    assert run("variance", "toy").startswith("No change: the results are the same as at the last study.\n")
 
 
 def test_drift_is_printed_a_line_for_each_monitor(run, toy):
@@ -334,19 +334,19 @@ def test_fifty_faults_are_printed_and_all_are_counted(db, run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["load", "nowhere.csv", "--benchmark", "toy"], "no file nowhere.csv"),
+        (["load", "nowhere.csv", "--benchmark", "toy"], "File not found: nowhere.csv"),
         (["recompute", "nope"], "no benchmark 'nope'"),
         (["standings", "nope"], "None is loaded yet"),
         (["token", "ada@example.org", "--benchmark", "nope"], "no benchmark 'nope'"),
-        (["token", "ada", "--benchmark", "nope"], "not an e-mail address"),
-        (["token", f"{'a' * 60}@{'b' * 60}.{'c.' * 90}org", "--benchmark", "nope"], "not an e-mail address"),
-        (["token", "ada@example.org", "--benchmark", "nope", "--name", "n" * 256], "at most 255 characters"),
-        (["load", "/proc/self/mem", "--benchmark", "toy"], r"cannot be read \(Input/output error\)"),
-        (["tasks", "toy", "/proc/self/mem"], r"cannot be read \(Input/output error\)"),
+        (["token", "ada", "--benchmark", "nope"], "Invalid e-mail address"),
+        (["token", f"{'a' * 60}@{'b' * 60}.{'c.' * 90}org", "--benchmark", "nope"], "Invalid e-mail address"),
+        (["token", "ada@example.org", "--benchmark", "nope", "--name", "n" * 256], "Use at most 255"),
+        (["load", "/proc/self/mem", "--benchmark", "toy"], r"Cannot read .* \(Input/output error\)"),
+        (["tasks", "toy", "/proc/self/mem"], r"Cannot read .* \(Input/output error\)"),
         (["tasks", "toy", "/dev/zero"], "longer than 16 MiB"),
-        (["serve", "--port", "65536"], "a port is a number from 1 to 65535"),
-        (["demo", "--serve", "--port", "0"], "a port is a number from 1 to 65535"),
-        (["demo", "--write", "/nowhere/outcomes.csv"], "/nowhere/outcomes.csv cannot be written"),
+        (["serve", "--port", "65536"], "use a port from 1 to 65535"),
+        (["demo", "--serve", "--port", "0"], "use a port from 1 to 65535"),
+        (["demo", "--write", "/nowhere/outcomes.csv"], "Cannot write /nowhere/outcomes.csv"),
     ],
 )
 def test_refusals_in_words(db, run, arguments, words):
@@ -358,7 +358,7 @@ def test_refusals_in_words(db, run, arguments, words):
 def test_a_port_that_another_program_has_is_refused_first(db, run, arguments):
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
-        pytest.raises(CommandError, match="is taken; --port names another") as refused,
+        pytest.raises(CommandError, match="is in use. Choose another with --port") as refused,
     ):
         run(*arguments, "--port", str(taken.getsockname()[1]))
     assert refused.value.returncode == 2
@@ -366,7 +366,7 @@ def test_a_port_that_another_program_has_is_refused_first(db, run, arguments):
 
 @pytest.mark.parametrize("slug", ["my bench", "", "b" * 101])
 def test_a_slug_must_fit_an_address(db, run, file, slug):
-    with pytest.raises(CommandError, match="cannot stand in an address"):
+    with pytest.raises(CommandError, match="Invalid name for an address"):
         run("load", str(file), "--benchmark", slug)
 
 
@@ -386,7 +386,7 @@ def test_an_argument_that_is_no_text_is_refused(monkeypatch, arguments):
     monkeypatch.setattr(sys, "argv", ["manage.py", *arguments])
     with pytest.raises(SystemExit) as end:
         command.main()
-    assert end.value.code == "The argument '\\udcff' is not UTF-8 text."
+    assert end.value.code == "The argument '\\udcff' is not UTF-8 text. Type it again as UTF-8."
 
 
 def test_a_file_may_have_a_name_that_is_no_text(tmp_path):
@@ -444,7 +444,7 @@ def test_demo_shows_a_real_benchmark_and_what_it_would_have_saved(transactional_
     monkeypatch.setitem(field, "_get_default", lambda: "staged")
     printed = run("demo")
     assert "28,500 new, 0 already there; 57 submissions from 57 agents on 500 tasks" in printed
-    assert "6 of 57 agents could be the best. Blackbox AI Agent v1.1 scores highest, 62.8%" in printed
+    assert "6 of 57 agents could be the best. Blackbox AI Agent v1.1 scores highest: 62.8 ± 4.2%" in printed
     assert "Stored as swe-bench-verified-here, board 1." in printed
     assert "not stated" not in printed[: printed.index("Rank  ")].replace("Cost was not stated", "")
     about = Benchmark.objects.get(slug="swe-bench-verified-here")
@@ -553,5 +553,5 @@ def test_the_command_that_changes_the_policy_is_named_where_another_strategy_is_
         result["protocols"][name]["strategies"] = {}
     study = SimpleNamespace(result=result)
     monkeypatch.setattr(policy, "latest_study", lambda model, benchmark: study)
-    said = "more pairs in the order of all tasks than mid_range: manage.py policy toy --set strategy=spread"
+    said = "more pairs correctly than mid_range. To use it: manage.py policy toy --set strategy=spread"
     assert said in run("policy", "toy")

@@ -36,13 +36,13 @@ class TestTasks:
     CSV = 'name,category,group,position\nb/1,easy,repo,2\n"a, c",,,1\n'
 
     def test_a_benchmark_from_a_list(self, listed):
-        assert "2 tasks listed, 2 new, 0 changed" in listed(self.CSV)
+        assert "2 tasks, 2 new, 0 changed" in listed(self.CSV)
         assert tasks() == [("a, c", "", "", 1), ("b/1", "easy", "repo", 2)]
         assert Benchmark.objects.get().data_version == 1
 
     def test_again_changes_nothing(self, listed):
         listed(self.CSV)
-        assert "2 tasks listed, 0 new, 0 changed" in listed(self.CSV)
+        assert "2 tasks, 0 new, 0 changed" in listed(self.CSV)
         benchmark = Benchmark.objects.get()
         assert (benchmark.data_version, benchmark.shown_version) == (1, 0)
 
@@ -50,7 +50,7 @@ class TestTasks:
         listed("name\na\nb\n")
         lines = [{"name": "a", "group": "g", "position": 7}, {"name": "b", "category": "c"}, {"name": "d"}]
         printed = listed("\n".join(map(json.dumps, lines)), name="tasks.ndjson")
-        assert "3 tasks listed, 1 new, 2 changed" in printed
+        assert "3 tasks, 1 new, 2 changed" in printed
         assert [task[:3] for task in tasks()] == [("a", "", "g"), ("b", "c", ""), ("d", "", "")]
         assert Task.objects.get(name="a").position == 7
         benchmark = Benchmark.objects.get()
@@ -100,7 +100,7 @@ class TestBenchmark:
         toy.refresh_from_db()
         assert (toy.title, toy.description, toy.shown_version) == ("Toys", "Small = fine", 1)
         assert run("benchmark", "toy") in printed
-        assert "Changed: nothing." in run("benchmark", "toy", "--set", *said)
+        assert "No change." in run("benchmark", "toy", "--set", *said)
         toy.refresh_from_db()
         assert (toy.shown_version, toy.data_version) == (1, 1)
 
@@ -116,7 +116,7 @@ class TestBenchmark:
             (["title=a\x1b[31mb"], r"control character U\+001B"),
             (["unit=\u202e%"], r"invisible character U\+202E"),
             (["licence=a\nb"], r"control character U\+000A"),
-            (["title"], "not FIELD=VALUE"),
+            (["title"], "Expected FIELD=VALUE"),
             (["title=a", "title=b"], "twice"),
         ],
     )
@@ -154,7 +154,7 @@ class TestPolicy:
 
     def test_a_dry_run_and_no_change_store_nothing(self, run, toy):
         assert "strategy: mid_range → random" in run("policy", "toy", "--set", "strategy=random", "--dry-run")
-        assert "nothing changes" in run("policy", "toy", "--set", "strategy=mid_range")
+        assert "No change" in run("policy", "toy", "--set", "strategy=mid_range")
         assert Policy.objects.count() == 1
 
     def test_the_preview_tells_the_band(self, run, toy):
@@ -365,8 +365,8 @@ class TestCorrections:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (["toy", "--reason", "x"], "not the id of a submission"),
-            (["toy", "--latest", "--reason", " "], "--reason says why"),
+            (["toy", "--reason", "x"], "Not a submission id"),
+            (["toy", "--latest", "--reason", " "], "--reason is empty"),
             (["toy", "other", "--latest", "--reason", "x"], "one benchmark"),
             (["0" * 32, "--reason", "x"], "There is no submission"),
         ],

@@ -75,7 +75,7 @@ def test_rejected_and_outdated(drifted, run, unreplayed):
     ("arguments", "told", "code"),
     [
         (["--propose", " "], "Say why: ", 1),
-        (["--approve", "1", "--variant", "plain"], "--reason says why, in words", 1),
+        (["--approve", "1", "--variant", "plain"], "--reason is empty, in words", 1),
         (["--approve", "1", "--reason", "agreed"], "--variant says which: plain or hysteresis", 2),
         (["--reject", "999999", "--reason", "no"], "There is no proposal 999999 on toy", 1),
         (["--propose", "by hand"], "No subset is fixed yet", 1),

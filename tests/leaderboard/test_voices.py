@@ -352,7 +352,7 @@ def test_who_leads_unverified_makes_no_headline_and_no_cost_sentence(db, client)
     for path in ("/", "/b/toy", "/b/toy/embed", "/b/toy/feed"):
         page = client.get(path, follow=True).content.decode()
         assert f"{best} is the best of the 6 verified agents" in page, path
-        assert "1 agent above it is not verified." in page, path
+        assert "1 agent ranked higher is not verified." in page, path
         assert "~$0.00" not in page
         assert "for $0.00" not in page
     _, n_ranked = first_of(board.benchmark)

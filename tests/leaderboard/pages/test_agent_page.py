@@ -90,7 +90,7 @@ def test_without_a_rank_it_says_why(client, publish):
     reason = line_of(board, "stopped").at["full"].reason
     text = text_of(seen(client, "stopped"))
     assert f"stopped is listed without a rank. {words.sentence(reason)}" in text
-    assert "Its score on all tasks is 25.0 to 100.0%, whatever the missing 15 outcomes are." in text
+    assert "Its score on all tasks is 25.0% if all 15 missing runs failed, 100.0% if passed." in text
     assert "Without neighbours in rank nothing is expected of it." in text
     assert "Next to it on the board" not in text
 

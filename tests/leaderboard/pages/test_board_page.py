@@ -89,7 +89,7 @@ def test_its_cells_are_those_of_the_answers_table(client, ongoing, target, view)
     assert [row[place["Agent"]].split(" ")[0] for row in seen] == [row["Agent"] for row in ranked]
     for cells, row in zip(ranked, seen, strict=True):
         assert row[place["Rank"]] == cells["Rank"]
-        assert row[place["May"]] == cells["May hold"]
+        assert row[place["May"]] == cells["95% ranks"]
         assert said(row[place["Subset" if target == "subset" else "Score"]]) == cells[table.HEADS[target]]
         assert row[place["95%"]].removesuffix("not known") == cells["95%"]
         assert said(row[place[other.split(" ")[0]]]) == cells[table.other_head(target)]
@@ -118,14 +118,14 @@ def test_counts_say_what_they_count(client, ongoing):
     text = text_of(client.get("/b/toy?target=full"))
     assert "Agents 17 ranked, of 18 listed" in text
     assert "Complete agents 16 ran all tasks" in text
-    assert "1 more is listed without a rank" in text
+    assert "1 agent is not ranked" in text
     assert "Apply All columns 17 agents" in text
 
 
 def test_one_ranked_agent_is_better_than_nobody(client, publish):
     publish({"only": "01" * 10, "stopped": "1" * 5 + "." * 15})
     text = text_of(client.get("/b/toy"))
-    assert "One agent so far: only, 50.0% on all 20 tasks. 1 more is listed without a rank" in text
+    assert "One agent so far: only, 50.0 ± 23.4%. 1 agent is not ranked" in text
     assert "every other agent" not in text
     assert "best" not in text.split(" Find ")[0]
 
@@ -135,7 +135,7 @@ def test_a_standard_error_of_one_trial_is_marked_as_an_upper_bound(client, ongoi
     assert line.at["full"].upper_bound
     row = row_of(client.get("/b/toy?view=all"), "a08")
     assert f"≤{100 * line.at['full'].se:.1f} upper bound" == row["±"]
-    assert "≤ The standard error is an upper bound: one trial a task." in text_of(client.get("/b/toy"))
+    assert "≤ Upper bound: one run per task." in text_of(client.get("/b/toy"))
 
 
 def test_an_estimated_score_is_marked(client, ongoing):
@@ -143,7 +143,7 @@ def test_an_estimated_score_is_marked(client, ongoing):
     score = next(line for line in standings_of(ongoing).agents if line.agent == "newcomer").at["full"].score
     assert row["Score"] == f"~estimated {100 * score:.1f}"
     assert "estimated" in row["Marks"]
-    assert "~ Estimated from the tasks that the agent ran" in text_of(client.get("/b/toy?target=full"))
+    assert "~ Estimated from a part of the tasks or trials" in text_of(client.get("/b/toy?target=full"))
 
 
 def switch_of(response):
@@ -392,7 +392,7 @@ class TestChart:
         assert alone.content.decode() in page
 
     def test_without_costs_it_is_the_score_through_time(self, client, ongoing):
-        assert "Score through time. Cost was not stated. The line joins" in text_of(client.get("/b/toy"))
+        assert "Score through time. Costs are not stated. The line joins" in text_of(client.get("/b/toy"))
         assert "2026-01-05" not in text_of(client.get("/b/toy")).split("Find")[0].split("Date")[0]
 
     def test_without_a_board_there_is_none(self, client, db):
@@ -464,7 +464,7 @@ def priced(outcomes, **options):
 def test_costs_are_shown_with_their_basis(client, publish):
     publish(priced(graded(16, 20)))
     text = text_of(client.get("/b/toy?view=all"))
-    assert "Cost $50.0 a run of all tasks, every task taken to cost the same" in text
+    assert "Cost $50.0 per run of all tasks, assuming that every task costs the same" in text
     assert row_of(client.get("/b/toy"), "a08")["Cost"] == "$50.0"
     assert client.get("/api/v1/benchmarks/toy/board").json()["agents"][0]["cost_usd"] == 50
 
@@ -706,7 +706,7 @@ def test_that_all_was_withdrawn_is_told(client, publish, capsys):
     call_command("standings", "toy")
     told = capsys.readouterr().out
     assert f"board {board.number}," in told
-    assert "All outcomes were withdrawn since: the next board comes with the next outcomes." in told
+    assert "All results were withdrawn since. The next results make the next board." in told
     with pytest.raises(CommandError, match="All outcomes of this benchmark were taken back"):
         call_command("recompute", "toy")
 

@@ -191,7 +191,7 @@ def test_an_unsuited_benchmark_says_what_a_new_agent_runs_in_batches(client, db)
     toy = Benchmark.objects.get()
     Policy.objects.create(benchmark=toy, number=2, assignment="staged")
     study, _ = validate(benchmark=toy, as_of=AS_OF)
-    asked = "A new agent begins with the tasks nearest to a pass rate of 50% and goes on in batches."
+    asked = "A new agent starts with tasks near a pass rate of 50% and continues in batches."
     assert f"No subset: {study.result['subset']['reason']}. {asked}" in text_of(client.get("/b/toy/validity"))
 
 
@@ -336,7 +336,7 @@ def test_intervals_that_held_stand_against_what_they_claim(client, toy):
         of = result["protocols"][name]["strategies"]["mid_range"]
         assert (held, n) == (f"{100 * of['coverage']:.1f}%", str(of["n_intervals"]))
     assert "95%, as they claim" in source
-    assert "those of the board rest on all of its agents" in source
+    assert "intervals of the board use all agents" in source
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ def test_a_validation_of_before_says_that_other_widths_were_not_measured(client,
     study = stored(ValidationStudy, toy, **{k: v for k, v in the_stored().items() if k != "bands"})
     assert study.pk
     text = text_of(client.get("/b/toy/validity"))
-    assert "Bands of other widths: not measured, because this validation was made before" in text
+    assert "Bands of other widths: not measured, because this validation is older than" in text
     assert client.get("/b/toy/plots/widths.svg").status_code == 404
 
 

@@ -128,10 +128,10 @@ def test_every_face_counts_among_the_verified_agents(client, db, settings):
         assert verdict in text_of(client.get(path)), path
     feed = client.get("/b/toy/feed").content.decode()
     assert verdict in feed
-    short = f"{n} of 6 verified agents could be first"
+    short = f"{n} of 6 verified agents could be the best"
     assert short in client.get("/b/toy/badge.svg").content.decode()
     assert f"Board {board.number}: {short}" in feed
-    assert "1 agent above it is not verified." in text_of(client.get("/b/toy"))
+    assert "1 agent ranked higher is not verified." in text_of(client.get("/b/toy"))
 
 
 def test_the_card_draws_an_outline_for_who_is_not_verified(board):
