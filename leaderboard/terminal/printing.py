@@ -9,6 +9,7 @@ from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.queries import accounts_behind
 from leaderboard.studies.answers import (
+    WIDTH,
     Changes,
     Standings,
     Verdict,
@@ -33,7 +34,7 @@ def board_text(board: Board, standings: Standings, target: str, *, explain: bool
     if n == n_agents:
         withdrawn = "All results were withdrawn since. The next results make the next board."
     elif n:
-        withdrawn = f"{n:,} of its {n_agents:,} agents {'was' if n == 1 else 'were'} withdrawn since."
+        withdrawn = f"{n:,} of {n_agents:,} agents {'was' if n == 1 else 'were'} withdrawn since."
     more = f"{PROGRAM} standings {board.benchmark.slug} --explain"
     parts = [head, withdrawn, printed.text(standings, target, explain=explain, more=more)]
     if explain:
@@ -71,7 +72,7 @@ def advice(benchmark: Benchmark, result: Verdict | None) -> str:
 def variance_text(study: VarianceStudy) -> str:
     result = study.result
     if not result["available"]:
-        return f"{study.benchmark}: no variance components: {result['reason']}."
+        return f"{study.benchmark}: the sources of noise cannot be measured: {result['reason']}."
     levels, averaged, groups = result["levels"], averaged_over(result), result.get("groups")
     if groups:
         drawn = "drawn in" if groups["role"] == "cluster" else "drawn within"
@@ -81,7 +82,7 @@ def variance_text(study: VarianceStudy) -> str:
             "outcomes": f"{result['n_rows']:,} of {words.counted(levels['agent'], 'agent')} on "
             f"{words.counted(levels['task'], 'task')}",
             "REML": f"{result['method']}; {result['message']}",
-            "never measured": "; ".join(result["not_measured"]) or "nothing that is asked for",
+            "not measured": "; ".join(result["not_measured"]) or "nothing",
             **({"tasks like these": groups["reason"] or drawn} if groups else {}),
             "\ncomponents": [_component(part) for part in result["components"]],
             f"\nstandard error of one agent's mean on all tasks{averaged and f', {averaged}'}, in points": [
@@ -91,7 +92,8 @@ def variance_text(study: VarianceStudy) -> str:
     )
     logit = result.get("logit") or {}
     scales = [logit["sentence"]] if logit.get("sentence") else []
-    return "\n".join([shown, "", *result["advice"]["sentences"], *scales])
+    sentences = [fill(one, WIDTH) for one in (*result["advice"]["sentences"], *scales)]
+    return "\n".join([shown, "", *sentences])
 
 
 def _component(part: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from django.core.management import CommandError
+from django.core.management import CommandError, get_commands
 
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.catalog.rules import RULES, shown
@@ -14,6 +14,7 @@ from leaderboard.operations.previews import common_tasks, offer_text
 from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import OutcomeDetail, Submission
 from leaderboard.submissions.queries import deliveries
+from leaderboard.terminal.help import CommandLine
 from tests.refusals import refused
 from tests.toys import AS_OF, HEAD, csv_text, ladder, load_text, rows_text
 
@@ -131,9 +132,9 @@ class TestPolicy:
     def test_every_field_has_a_rule_and_a_sentence(self, run, toy):
         fields = {field.name for field in Policy._meta.fields}
         assert set(RULES) == fields - {"id", "benchmark", "number", "created_at", "created_by"}
-        printed = run("policy", "toy")
+        printed = run("policy", "toy", "--advanced")
         for field in RULES:
-            assert Policy._meta.get_field(field).help_text.rstrip(".") in printed
+            assert Policy._meta.get_field(field).help_text.rstrip(".") in " ".join(printed.split())
             assert f"  {field} " in printed
 
     def test_defaults_obey_their_rules(self, toy):
@@ -455,3 +456,27 @@ def test_a_preview_of_nothing_is_empty(run, db):
 
 def test_nothing_is_offered_where_agents_are_complete(toy):
     assert offer_text(toy) == ""
+
+
+# ------------------------------------------------------------------------------------------------- the groups
+
+
+def test_help_lists_every_command_once_daily_ones_first():
+    told = CommandLine(["manage.py", "help"]).main_help_text()
+    own = [name for name, app in get_commands().items() if app == "leaderboard.terminal"]
+    for name in own:
+        assert len(re.findall(rf"^  {name} ", told, re.MULTILINE)) == 1, name
+    places = [told.index(f"\n{group}\n") for group in ("Daily", "Occasional", "Rare")]
+    assert places == sorted(places)
+    assert told.index("  load ") < places[1] < told.index("  export ") < places[2] < told.index("  erase ")
+    assert not any("runserver" in line for line in told.splitlines())
+
+
+def test_four_fields_of_a_policy_are_basic_and_changed_ones_are_shown_too(toy, run):
+    few, every = run("policy", "toy"), run("policy", "toy", "--advanced")
+    assert set(re.findall(r"^  (\w+) ", few, re.MULTILINE)) == set(Policy.BASIC)
+    assert set(re.findall(r"^  (\w+) ", every, re.MULTILINE)) == set(RULES)
+    assert every.count("(advanced)") == len(RULES) - len(Policy.BASIC)
+    assert max(map(len, every.splitlines())) <= 110
+    run("policy", "toy", "--set", "podium=5")
+    assert re.search(r"^  podium +5  \(advanced\)$", run("policy", "toy"), re.MULTILINE)

@@ -87,6 +87,18 @@ def test_several_could_be_the_best():
     )
 
 
+def test_a_score_has_half_its_interval_where_that_is_known():
+    """The half-width is that of the 95% interval beside it in the table, not a standard error."""
+    first, second = line("a", 1, 0.669, lower=1, upper=2), line("b", 2, 0.5, lower=1, upper=3)
+    last = line("c", 3, 0.1, lower=3, upper=3)
+    known = replace(first, at={"full": replace(first.at["full"], lower=0.638, upper=0.7)})
+    found = standings(known, second, last, first=("a", "b"))
+    assert " a scores highest: 66.9 ± 3.1%." in words.headline(found)
+    assert " a scores highest: 66.9%." in words.headline(standings(first, second, last, first=("a", "b")))
+    assert words.half_width(known.at["full"]) == pytest.approx(0.031)
+    assert words.half_width(first.at["full"]) is None
+
+
 def test_an_agent_that_nobody_verified_leads_no_headline():
     """An invented run at $1e-9 takes the first rank; five others were loaded."""
     at = {"lower": 1, "upper": 1, "cost": 161e-9, "trust": "self_reported"}
