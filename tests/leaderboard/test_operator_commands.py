@@ -310,8 +310,8 @@ class TestCommonTasks:
         printed = run("load", str(path), "--benchmark", "toy")
         assert "Agents are compared under judge j1; left out: judge easy (3 agents).\n" in printed
         assert (
-            "2 agents ran under judge easy alone; this board compares judge j1: these outcomes are not "
-            "counted, the agents are listed without a rank (a04, a05).\n"
+            "2 agents ran only under judge easy; this board compares judge j1. These results do not "
+            "count; the agents are not ranked (a04, a05).\n"
         ) in printed
         assert "1 of 6 agents have fewer trials on some tasks than on others: " in printed
         assert "left out" not in run("load", str(path), "--benchmark", "toy", "--dry-run")
@@ -332,7 +332,7 @@ class TestCommonTasks:
         path.write_text(rows_text(rows))
         printed = run("load", str(path), "--benchmark", "toy")
         assert (
-            "2 agents lack outcomes on more than 5% of tasks under judge j1: they are listed without a rank "
+            "2 agents lack results on more than 5% of tasks under judge j1, so they are not ranked "
             "(a04, a05).\n"
         ) in printed
         assert "alone" not in printed

@@ -375,7 +375,7 @@ class TestChart:
         dots = [text for text in chart_of(client).itertext() if "0 a run" in text]
         assert len(dots) == 15
         assert not any(dot.startswith(best) for dot in dots)
-        assert "the cheapest of" in text_of(page).split("Cost against score")[0]
+        assert "The cheapest " in text_of(page).split("Cost against score")[0]
         assert " a run;" not in text_of(page).split("Cost against score")[0]
         shown = [row[AGENT].split()[0] for row in rows_of(client.get("/b/toy?cost=100"))]
         assert len(shown) == 15
@@ -392,7 +392,7 @@ class TestChart:
         assert alone.content.decode() in page
 
     def test_without_costs_it_is_the_score_through_time(self, client, ongoing):
-        assert "Score through time. Costs are not stated. The line joins" in text_of(client.get("/b/toy"))
+        assert "Score through time. Cost was not stated. The line joins" in text_of(client.get("/b/toy"))
         assert "2026-01-05" not in text_of(client.get("/b/toy")).split("Find")[0].split("Date")[0]
 
     def test_without_a_board_there_is_none(self, client, db):
@@ -551,7 +551,7 @@ def test_who_is_not_ranked_stands_apart_with_the_reason_and_the_bounds(client, o
     assert row[0].startswith("stopped")
     assert row[1] == told.reason
     low, high = (100 * end for end in told.bounds)
-    assert row[2] == f"{low:.1f} to {high:.1f}%, whatever the missing {told.n_missing} outcomes are"
+    assert row[2] == f"{low:.1f}% if all {told.n_missing} missing runs failed, {high:.1f}% if passed"
     assert told.bounds == (3 / board.n_tasks, 1)
     assert not any(row[AGENT].startswith("stopped") for row in rows_of(response))
 
@@ -600,12 +600,12 @@ def test_it_names_its_version(client, ongoing):
 @pytest.mark.parametrize(
     ("outcomes", "phase", "asked"),
     [
-        (ladder(3, 20), "Cold start", "so every agent runs all of them."),
-        (ladder(8, 20), "Provisional", "Until it is fixed every agent runs all tasks."),
+        (ladder(3, 20), "Cold start", "so every agent runs all tasks."),
+        (ladder(8, 20), "Provisional", "Until they are fixed, every agent runs all tasks."),
         (
             dict.fromkeys("abcdefg", "0" * 20) | {"h": "1" * 20},
             "Unsuited",
-            "No subset is in use: agents are ranked on all tasks. Every agent runs all tasks.",
+            "No ranking tasks are in use: agents are ranked on all tasks. Every agent runs all tasks.",
         ),
     ],
 )
@@ -617,7 +617,7 @@ def test_each_phase_is_told_in_words(client, publish, outcomes, phase, asked):
     assert f"{'Why no subset' if board.subset is None else 'The subset'} {board.why}" in text
 
 
-BATCHES = "begins with the tasks nearest to a pass rate of 50% and goes on in batches."
+BATCHES = "starts with tasks near a pass rate of 50% and continues in batches."
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_who_is_not_ranked_is_counted(client, publish):
     publish(ladder(3, 20) | {"stopped": "1" * 5 + "." * 15})
     text = text_of(client.get("/"))
     assert "3 ranked, of 4 agents listed" in text
-    assert "1 agent is not ranked: it lacks outcomes among all" in text
+    assert "1 agent is not ranked: results are missing for" in text
 
 
 def test_the_latest_board_is_shown(client, publish):

@@ -154,7 +154,7 @@ def test_files_and_the_terminal_say_it(client, board, capsys):
     assert {line["agent"]: line["trust"] for line in lines}["linked"] == "logs"
     markdown = client.get("/b/toy/board.md").content.decode()
     assert re.search(r"\| plain \| self\\?-reported \|", markdown)
-    call_command("standings", "toy")
+    call_command("standings", "toy", "--explain")
     text = capsys.readouterr().out
     assert re.search(r"plain +self-reported", text)
     assert re.search(r"^self-reported +Stated by the submitter, without logs\.", text, re.M)
