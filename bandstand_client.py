@@ -511,8 +511,8 @@ def _backoff(n: int) -> float:
 def _fault_text(fault: Mapping[str, Any]) -> str:
     row, column, value = (fault.get(name) for name in ("row", "field", "value"))
     place = ", ".join(_printable(part) for part in (row and f"row {row}", column) if part)
-    shown = "" if value is None else f'"{_printable(value)}" is not allowed; '
-    return f"{place}: {shown}{_printable(fault.get('rule', ''))}".removeprefix(": ")
+    shown = "" if value is None else f' "{_printable(value)}"'
+    return f"{place}{shown}: {_printable(fault.get('rule', ''))}".removeprefix(": ").lstrip()
 
 
 def _key_text(key: Mapping[str, Any]) -> str:

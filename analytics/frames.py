@@ -111,7 +111,7 @@ def pandas_there() -> Any:
         import pandas
     except ImportError:
         raise FrameRefused(
-            "a data frame needs pandas, which is not installed: pip install 'bandstand[frames]'",
+            "a data frame needs pandas. Install it: pip install 'bandstand[frames]'",
             code="pandas_missing",
         ) from None
     return pandas
@@ -123,8 +123,8 @@ def _check_columns(names: list[Any]) -> None:
     faults = faults or header_faults(names)
     for name in () if faults else (name for name in names if name not in KNOWN and name not in ALIASES):
         near = [f'"{known}"' for known in get_close_matches(name.strip().lower(), KNOWN, n=2, cutoff=0.75)]
-        hint = f"is it {' or '.join(near)}?" if near else f"there are {', '.join(KNOWN)}"
-        faults.append(Fault(None, excerpt(name), None, f"no column is called so; {hint}"))
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known columns: {', '.join(KNOWN)}"
+        faults.append(Fault(None, excerpt(name), None, f"unknown column. {hint}"))
     if faults:
         raise FlatFileError(faults, name=CALLED)
 

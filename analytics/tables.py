@@ -273,7 +273,7 @@ def _check_rows(texts: Any, of: str) -> None:
     if names.size:
         stand = f"{of} stands" if names.size == 1 else f"{of}s stand"
         rule = f"{names.size:,} {stand} in several rows, as {quoted(names[0])}"
-        raise refuse(f"{rule}; tell the rows apart in a column run or trial")
+        raise refuse(f"{rule}; add a column run or trial to tell the rows apart")
 
 
 @contextmanager
@@ -289,15 +289,13 @@ def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str)
     pandas, first = pandas_there(), head(path)
     with _naming(called):
         if not path.is_file():
-            raise refuse("a table is looked at before it is read; save it as a file")
+            raise refuse("a table cannot be read from a pipe; save it as a file")
         if first.startswith(OLE):
-            raise refuse("the workbook is of before 2007 or has a password; save it as .xlsx without one")
+            raise refuse("the workbook has an old format or a password; save it as .xlsx without a password")
         if first.startswith(PARQUET):
-            raise refuse(
-                "a Parquet file is read as it is; leave out --column, --sheet, --wide, --long, --blank"
-            )
+            raise refuse("Parquet files take no --column, --sheet, --wide, --long or --blank; remove them")
         if options.sheet is not None and not first.startswith(ZIP):
-            raise refuse("the file has no sheets; leave --sheet out")
+            raise refuse("the file has no sheets; remove --sheet")
         if not first.startswith(ZIP):
             return [(called, _parse_delimited(_read_text(path, limits)), EPOCH)]
         workbook, is_1904 = bounded(path, limits)
@@ -308,10 +306,10 @@ def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str)
         whole = {"sheet_name": None, "header": None, "dtype": object, "na_filter": False}
         try:
             read = pandas.read_excel(workbook, engine="calamine", **whole)
-        except CalamineError as error:
-            raise refuse(f"the workbook is damaged ({_normalize_space(str(error))})") from None
+        except CalamineError:
+            raise refuse("the workbook is damaged; open it and save it again as .xlsx") from None
         if options.sheet is not None and options.sheet not in read:
-            raise refuse(f"there is no sheet {options.sheet!r}; there are {', '.join(map(repr, read))}")
+            raise refuse(f"unknown sheet {options.sheet!r}; use one of {', '.join(map(repr, read))}")
     names = list(read) if options.sheet is None else [options.sheet]
     epoch = EPOCH_1904 if is_1904 else EPOCH
     return [(f"{called}, sheet {quoted(name)}", read[name].map(_cell_text), epoch) for name in names]
@@ -359,7 +357,7 @@ def _parse_delimited(text: str) -> Any:
     mark = max(DELIMITERS, key=lambda mark: n_fields[mark][len(n_fields[mark]) // 2])
     n_cells = max(text.count("\n"), text.count("\r")) * n_fields[mark][-1]
     if n_cells > MAX_TEXT_CELLS:
-        rule = f"the table has {n_cells:,} cells, and at most {MAX_TEXT_CELLS:,} are read"
+        rule = f"the table has {n_cells:,} cells, more than the limit of {MAX_TEXT_CELLS:,}"
         raise refuse(f"{rule}; write it as a flat file (docs/flat-file.md)")
     lines.seek(0)
     try:
@@ -390,7 +388,7 @@ def _choose_sheet(sheets: Sequence[_Sheet], options: TableOptions, called: str) 
             refused.append((sheet[1].size, error))
     if len(tables) > 1:
         names = ", ".join(sheet[0].removeprefix(f"{called}, ") for sheet, _ in tables)
-        rule = f"these all look like outcomes: {names}; say which: --sheet NAME"
+        rule = f"several sheets look like results: {names}; choose one with --sheet NAME"
         raise FlatFileError(refuse(rule).faults, name=called)
     if not tables:
         raise max(refused, key=itemgetter(0))[1]
@@ -483,7 +481,7 @@ def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header:
         rule += f"{across}: --column {across}=HEAD"
         raise FlatFileError([Fault(None, text or "a column without a head", None, rule) for text in wrong])
     if not under:
-        raise refuse(f"there is no column of outcomes; {_ask_which(heads, 'outcome')}")
+        raise refuse(f"no column holds results; {_ask_which(heads, 'outcome')}")
     _check_repeated(under.values())
     if key == "agent":
         _check_dates(body, under)
@@ -501,7 +499,7 @@ def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header:
 
 
 def _check_dates(body: Any, under: Mapping[int, str]) -> None:
-    rule = "these are dates, not outcomes; say so: --column "
+    rule = "these are dates, not results; add --column "
     dates = [
         Fault(None, text, None, rule + shlex.quote(f"submitted_at={text}"))
         for i, text in under.items()
@@ -524,13 +522,15 @@ def _read_values(table: _Table, epoch: date, options: TableOptions) -> tuple[Any
         )
     is_date = frame["agent"].str.fullmatch(DATED) | frame["task"].str.fullmatch(DATED)
     if is_date.any():
-        rule = "the spreadsheet made a date of a name in this row; format it as text and type it again"
+        rule = (
+            "the spreadsheet turned a name in this row into a date; format the cell as text and type it again"
+        )
         raise FlatFileError([Fault(int(row), None, None, rule) for row in np.unique(table.rows[is_date])])
     blank = frame["outcome"].eq("")
     if "valid" in frame:
         blank &= frame["valid"].map(TRUTH.get).ne(False)
     if blank_is is None and blank.any() and frame["outcome"][~blank].eq("1").all():
-        rule = f"{blank.sum():,} outcomes are blank and all others passed; say what blank is"
+        rule = f"{blank.sum():,} results are blank and all others passed; say what blank means"
         raise refuse(f"{rule}: --blank fail or --blank missing")
     if blank_is == "fail":
         frame.loc[blank, "outcome"] = "0"

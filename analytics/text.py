@@ -2,14 +2,19 @@
 
 Numbers of one column have the same number of decimals, 3 to 7 so that the largest has three digits, and stand
 under each other by the point; what would round to 0 is set with an exponent. Empty lists and columns are left
-out, None is a dash. Rounding happens here and nowhere else.
+out, None is a dash. Lines have at most 110 characters, except for tables of too many numbers: longer texts
+continue in the next line. Rounding happens here and nowhere else.
 """
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from textwrap import wrap
 from typing import Any
 
 INDENT = "  "
+WIDTH = 110
+NARROWEST = 16  # of a column of texts
 DIGITS = 3
 MIN_DECIMALS, MAX_DECIMALS = 3, 7
 MAX_VALUE = 1e9
@@ -42,37 +47,69 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
-def as_text(result: Mapping[str, Any]) -> str:
+def as_text(result: Mapping[str, Any], width: int = WIDTH) -> str:
     """Set an object of plain values as text; under the key "" a block stands without a title."""
-    return "\n".join(_lines(result))
+    return "\n".join(_lines(result, width))
 
 
-def _lines(result: Mapping[str, Any]) -> list[str]:
+def columns_text(
+    columns: Sequence[Sequence[str]], are_numbers: Sequence[bool], width: int = WIDTH
+) -> list[str]:
+    """Set columns, each with its head, side by side: numbers to the right, texts that are too wide wrapped.
+
+    are_numbers: for each column whether it is one of numbers.
+    """
+    widths = [max(map(len, column), default=0) for column in columns]
+    texts = [place for place, is_number in enumerate(are_numbers) if not is_number]
+    while sum(widths) + len(INDENT) * (len(widths) - 1) > width:
+        widest = max(texts, key=lambda place: widths[place], default=None)
+        if widest is None or widths[widest] <= NARROWEST:
+            break
+        widths[widest] -= 1
+    lines = []
+    for cells in zip(*columns, strict=True):
+        wrapped = [wrap(cell, size) or [""] for cell, size in zip(cells, widths, strict=True)]
+        for parts in zip_longest(*wrapped, fillvalue=""):
+            set_ = zip(parts, widths, are_numbers, strict=True)
+            row = [f"{part:{'>' if is_number else '<'}{size}}" for part, size, is_number in set_]
+            lines.append(INDENT.join(row).rstrip())
+    return lines
+
+
+def _lines(result: Mapping[str, Any], width: int) -> list[str]:
     shown = {str(key): value for key, value in result.items() if _is_scalar(value) or value}
-    width = max((len(key) for key, value in shown.items() if _is_short(value)), default=0)
+    longest = max((len(key) for key, value in shown.items() if _is_short(value)), default=0)
     lines: list[str] = []
     for key, value in shown.items():
         if _is_short(value):
-            lines.append(f"{key:<{width}}  {_cell(value)}".rstrip())
+            lines += _wrapped(f"{key:<{longest}}  ", _cell(value), width)
         else:
-            block = _block(value)
+            block = _block(value, width - len(INDENT) * bool(key))
             lines += [f"{key}:", *(INDENT + line for line in block)] if key else block
     return lines
 
 
-def _block(value: Any) -> list[str]:
+def _wrapped(head: str, text: str, width: int) -> list[str]:
+    """Set a text behind its head, and what is too long for the line below itself."""
+    if len(head) + len(text) <= width:
+        return [f"{head}{text}".rstrip()]
+    first, *others = wrap(text, max(width - len(head), NARROWEST))
+    return [f"{head}{first}", *(" " * len(head) + part for part in others)]
+
+
+def _block(value: Any, width: int) -> list[str]:
     if isinstance(value, Mapping) and _are_rows(list(value.values())):
-        return _table([{"": key, **row} for key, row in value.items()])
+        return _table([{"": key, **row} for key, row in value.items()], width)
     if isinstance(value, Mapping):
-        return _lines(value)
+        return _lines(value, width)
     if _are_rows(value):
-        return _table(value)
+        return _table(value, width)
     lines = []
     for item in value:
         if _is_short(item):
-            lines.append(_cell(item))
+            lines += _wrapped("", _cell(item), width)
         else:
-            first, *others = _block(item) or [NOTHING]
+            first, *others = _block(item, width - len(INDENT)) or [NOTHING]
             lines += [f"- {first}", *(INDENT + line for line in others)]
     return lines
 
@@ -94,17 +131,16 @@ def _are_rows(values: Sequence[Any]) -> bool:
     return rows and all(_is_short(cell) for value in values for cell in value.values())
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    keys, columns = dict.fromkeys(key for row in rows for key in row), []
+def _table(rows: Sequence[Mapping[str, Any]], width: int) -> list[str]:
+    keys = dict.fromkeys(key for row in rows for key in row)
+    columns, sides = [], []
     for head in [head for head in keys if any(row.get(head) not in (None, "") for row in rows)]:
         values = [row.get(head) for row in rows]
         decimals = _decimals([value for value in values if isinstance(value, float)])
         cells = [_number(value, decimals) if isinstance(value, float) else _cell(value) for value in values]
-        width = max(map(len, [head, *cells]))
-        are_numbers = all(isinstance(v, int | float | None) and not isinstance(v, bool) for v in values)
-        sign = ">" if are_numbers else "<"
-        columns.append([f"{cell:{sign}{width}}" for cell in [head, *cells]])
-    return [INDENT.join(line).rstrip() for line in zip(*columns, strict=True)]
+        columns.append([head, *cells])
+        sides.append(all(isinstance(v, int | float | None) and not isinstance(v, bool) for v in values))
+    return columns_text(columns, sides, width)
 
 
 def _cell(value: Any) -> str:

@@ -41,8 +41,8 @@ def bounded(path: Path, limits: Limits) -> tuple[io.BytesIO, bool]:
         raise refuse(f"the workbook is damaged, or is none ({error})") from None
     n_cells = sum(part.n_rows * part.n_columns for part in read.values())
     if n_cells > MAX_CELLS:
-        rule = f"the sheets reach over {n_cells:,} cells, and at most {MAX_CELLS:,} are read"
-        raise refuse(f"{rule}; delete what stands far from the table, or save the sheet as CSV")
+        rule = f"the sheets span {n_cells:,} cells, more than the limit of {MAX_CELLS:,}"
+        raise refuse(f"{rule}; delete cells far from the table, or save the sheet as CSV")
     lengths = [length for part in read.values() for length in part.lengths]
     named = sum((part.named for part in read.values()), Counter[int]())
     limits.check_bytes(sum(lengths[i] * n for i, n in named.items() if i < len(lengths)))

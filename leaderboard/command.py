@@ -27,9 +27,7 @@ def needs_database(arguments: list[str]) -> bool:
 
 def main() -> None:
     if find_spec("django") is None:
-        sys.exit(
-            "bandstand-server needs its extra, which is not installed: pip install '.[server]' in a checkout"
-        )
+        sys.exit("bandstand-server needs the extra `server`. In a checkout run: pip install '.[server]'")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
     # Commands multiply many small matrices, where a second thread of BLAS costs more than it saves.
     #: OPENBLAS_NUM_THREADS | 1 in commands | threads of one matrix multiplication
@@ -60,7 +58,7 @@ def run(arguments: list[str]) -> None:
 def check_text(arguments: list[str]) -> None:
     for argument in arguments:
         if any("\ud800" <= character <= "\udfff" for character in argument) and not os.path.exists(argument):
-            sys.exit(f"The argument {argument!r} is not UTF-8 text.")
+            sys.exit(f"The argument {argument!r} is not UTF-8 text. Type it again as UTF-8.")
 
 
 def use_store_of_its_own() -> None:
@@ -80,13 +78,13 @@ def _execute(arguments: list[str]) -> None:
             sys.exit(f"{error}")
 
     from django.core.exceptions import ImproperlyConfigured
-    from django.core.management import execute_from_command_line
     from django.db import DatabaseError
 
     from leaderboard.errors import of_database
+    from leaderboard.terminal.help import CommandLine
 
     try:
-        execute_from_command_line(arguments)
+        CommandLine(arguments).execute()
     except DatabaseError as error:  # of a command that is Django's own
         if not (why := of_database(error)):
             raise
@@ -98,7 +96,7 @@ def _execute(arguments: list[str]) -> None:
             raise
         sys.exit(": ".join(filter(None, (error.filename and str(error.filename), error.strerror))))
     except MemoryError:
-        sys.exit("There is not enough memory for that. What was not yet committed is rolled back.")
+        sys.exit("Out of memory. Nothing of this step was stored. Try again with more memory or less data.")
     finally:
         sys.stdout.flush()
 

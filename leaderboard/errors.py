@@ -26,7 +26,7 @@ class Refusal(Exception):
 
 
 class Missing(Refusal):
-    message = "There is no such thing here."
+    message = "Not found. Check the name or number."
 
 
 class Forbidden(Refusal):
@@ -34,11 +34,11 @@ class Forbidden(Refusal):
 
 
 class Conflict(Refusal):
-    message = "This contradicts what is stored."
+    message = "This conflicts with stored data."
 
 
 class Faulty(Refusal):
-    message = "The delivery has faults; nothing was stored."
+    message = "The submission has errors. Nothing was stored."
 
     def __init__(
         self, message: str = "", *, code: str = "", faults: tuple[Any, ...], n_faults: int | None = None
@@ -49,11 +49,11 @@ class Faulty(Refusal):
 
 
 class Frozen(Refusal):
-    message = "Intake of this benchmark is frozen."
+    message = "This benchmark takes no results at present."
 
 
 class Exhausted(Refusal):
-    message = "No more of this for now."
+    message = "Limit reached. Try again later."
 
     def __init__(self, message: str = "", *, code: str = "", retry_after: int, **details: Any) -> None:
         self.retry_after = retry_after
@@ -61,13 +61,13 @@ class Exhausted(Refusal):
 
 
 class Busy(Exhausted):
-    message = "Too much of this is being done at this moment."
+    message = "The service is busy. Try again soon."
 
 
 def of_database(error: DatabaseError) -> str:
     """Say in a line that there are no tables, or that the server is away; empty where it is neither."""
     if isinstance(error.__cause__, UndefinedTable):
-        return f"The tables are not there yet; make them with `{PROGRAM} migrate`."
+        return f"The database has no tables yet. Create them: {PROGRAM} migrate"
     if isinstance(error, OperationalError) and not getattr(error.__cause__, "sqlstate", None):
-        return f"The database does not answer: {str(error).strip().partition(chr(10))[0]}"
+        return f"Cannot reach the database: {str(error).strip().partition(chr(10))[0]}"
     return ""

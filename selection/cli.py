@@ -20,6 +20,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from analytics.command_line import (
 )
 from analytics.programs import progress_bar
 from analytics.record import Record
+from analytics.text import as_text
 from selection import validation_text
 from selection.cli_replay import add_replay
 from selection.cli_rules import add_rules, check_settings, prior_of, rules_of
@@ -54,7 +56,7 @@ from selection.standings.choice import band_of, choice
 from selection.standings.pairs import pairs, pairs_shown, pairs_values
 from selection.standings.savings import trials
 from selection.standings.validating import validation_of
-from selection.standings.verdict import advice_text
+from selection.standings.verdict import advice_text, verdict
 from selection.strategies import STRATEGIES
 from selection.watch import MonitorReplay, replay
 
@@ -172,6 +174,7 @@ def _add_validate(commands: Any) -> None:
     parser.add_argument(
         "--jobs", type=whole(MAX_PROCESSES), default=1, help="workers; the numbers do not depend on it (1)"
     )
+    parser.add_argument("--full", action="store_true", help="print all figures, and what they mean")
     add_rules(parser, without=("target", "groups", "strategy", "subsets"))
 
 
@@ -185,7 +188,12 @@ def _validate(arguments: argparse.Namespace) -> Answer:
         seeds=arguments.seeds,
         jobs=arguments.jobs,
     )
-    return Answer(values, validation_text.shown(values))
+    if arguments.full:
+        return Answer(values, validation_text.shown(values))
+    judged = verdict(values, rules.strategy)
+    head = fill(judged.sentence, 100) if judged else ""
+    summary = as_text(validation_text.summary(values, rules.strategy, more="add --full"), 100)
+    return Answer(values, "\n\n".join(filter(None, (head, summary))))
 
 
 def _validated(record: Record, rules: Rules, **options: Any) -> dict[str, Any]:
@@ -198,17 +206,22 @@ def _add_boards(commands: Any) -> None:
         commands,
         "standings",
         _standings,
-        summary="Where every agent stands, for every target, and what the subset spares.",
-        about="Ranks are told for one target; --json has all of them.",
+        summary="The board: ranks, scores and costs of all agents.",
+        about="Prints one target; --json has all of them.",
     )
     standings.add_argument(
-        "--validate", action="store_true", help="also tell whether the board may be trusted"
+        "--validate", action="store_true", help="also test whether the ranking tasks can be trusted"
+    )
+    standings.add_argument(
+        "--explain",
+        action="store_true",
+        help="all columns, what they mean, what intervals cover, what was not measured",
     )
     ranks = add_command(
         commands,
         "ranks",
         _ranks,
-        summary="The ranks that each agent may hold, right for all agents at once (95%).",
+        summary="95% rank ranges, who could be the best, and who is tied with whom.",
         about="Two agents are tied where neither beats the other; ties are not transitive. tied_with holds "
         "ranges of positions among the agents.",
     )
@@ -243,8 +256,13 @@ def _standings(arguments: argparse.Namespace) -> Answer:
     board = _answered(arguments)
     advice = advice_text(board.verdict, "--strategy {strategy}")
     run = f"python -m selection standings {arguments.file}"
-    text = printed.text(board, command=lambda settings: f"{run} {words.flags(settings)}")
-    return Answer(board.as_plain(), "\n\n".join(filter(None, (text, advice))))
+    shown = printed.text(
+        board,
+        explain=arguments.explain,
+        more="add --explain",
+        command=lambda settings: f"{run} {words.flags(settings)}",
+    )
+    return Answer(board.as_plain(), "\n\n".join(filter(None, (shown, advice))))
 
 
 def _answered(arguments: argparse.Namespace) -> Standings:

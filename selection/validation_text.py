@@ -21,23 +21,23 @@ class ProtocolLabel(NamedTuple):
 
 
 PROTOCOLS = {
-    "loao": ProtocolLabel("Leave one agent out", "each complete agent in turn is taken for new"),
+    "loao": ProtocolLabel("Leave one agent out", "each complete agent in turn counts as new"),
     "within_scaffold": ProtocolLabel(
         "Within a scaffold", "the same among the agents of one scaffold, and their mean"
     ),
-    "random_80_20": ProtocolLabel("Random 80/20", "a fifth of the agents, drawn at random, is taken for new"),
+    "random_80_20": ProtocolLabel("Random 80/20", "a random fifth of the agents counts as new"),
     "loso": ProtocolLabel("Leave one scaffold out", "all agents of one scaffold are new"),
     "lomo": ProtocolLabel("Leave one model out", "all agents of one model are new"),
-    "temporal": ProtocolLabel("In time", "each agent meets a selection made on agents that came before it"),
+    "temporal": ProtocolLabel("Later agents", "each agent is predicted from earlier agents only"),
 }
 # The same as tests, in the order of a plot: what is new in each, and when that happens.
 TESTS = {
-    "loao": ProtocolLabel("Each agent in turn is new", "as in daily use"),
-    "lomo": ProtocolLabel("Each model in turn is new", "a lab ships a model"),
-    "random_80_20": ProtocolLabel("A random fifth is new", "a hundred draws"),
-    "within_scaffold": ProtocolLabel("Within one scaffold", "only its own agents choose"),
-    "temporal": ProtocolLabel("In time: only older agents choose", "the honest test"),
-    "loso": ProtocolLabel("Each scaffold in turn is new", "the hardest test"),
+    "loao": ProtocolLabel("Predicting one agent from the others", "as in daily use"),
+    "lomo": ProtocolLabel("Predicting a new model", "a lab ships a model"),
+    "random_80_20": ProtocolLabel("Predicting a random fifth", "a hundred draws"),
+    "within_scaffold": ProtocolLabel("Predicting within one scaffold", "from its own agents only"),
+    "temporal": ProtocolLabel("Predicting later agents", "the honest test"),
+    "loso": ProtocolLabel("Predicting a new scaffold", "the hardest test"),
 }
 STRATEGIES = {
     "mid_range": "Mid-range band",
@@ -73,33 +73,30 @@ FIGURES = {
 LEADING, FURTHER = tuple(FIGURES)[:7], tuple(FIGURES)[7:]
 WITH_ERROR = ("pairs_correct", "skill", "pairs_correct_full", "random_difference", "kappa")
 OF_FOLDS = (
-    "Each interval rests on the agents of its fold alone; those of the board rest on all of its agents. "
-    "Under Ridge or a line the board prints how often its intervals in time held, where that is clearly "
-    "less often than 95%."
+    "Each interval uses only the agents of its fold; intervals of the board use all agents. Under Ridge or a "
+    "line, the board says so where its intervals of later agents hit clearly less often than 95%."
 )
 LEGEND = {
-    "Pairs in order": "What a board is read for: of the pairs of a new agent and an older one whose full "
-    "scores differ, the share that the subset puts in the same order; a tie on the subset counts half. The "
-    "subset is part of the full score, so that this is high even where agents do not differ at all: skill "
-    "takes that into account.",
-    "Skill": "How far Spearman's ρ lies above the value it has without any difference between agents, as a "
-    "share of what is left up to 1.",
-    "By full score": "Pairs in order when the new agent's full score, estimated from the subset, is held "
-    "against the measured ones of the others: what a board that ranks by the full score is read for.",
-    "Above random": "By how much the figure before exceeds that of as many tasks drawn at random, for the "
-    "same agents.",
-    "κ": "How far pairs in order lie above the value they have without any difference between agents, as a "
-    "share of what is left up to 1.",
-    "RMSE": "Root mean squared error of the estimated full score, by each way to estimate it.",
+    "Pairs in order": "Share of pairs (a new agent and an older one with different full scores) that the "
+    "subset orders as the full scores do; a tie on the subset counts half. The subset is part of the full "
+    "score, so this is high even where agents do not differ. Skill corrects for that.",
+    "Skill": "Spearman's ρ above its value without any difference between agents, as a share of what is left "
+    "up to 1.",
+    "By full score": "Pairs in order when the new agent's full score, estimated from the subset, is compared "
+    "with the measured scores of the others. A board that ranks by the full score uses this.",
+    "Above random": "The figure before minus that of a random subset of the same size, for the same agents.",
+    "κ": "Pairs in order above their value without any difference between agents, as a share of what is left "
+    "up to 1.",
+    "RMSE": "Root mean squared error of the estimated full score, for each estimator.",
     "Clear pairs": "Pairs in order among those whose full scores differ by more than their error allows.",
     "ρ with the rest": "Spearman's correlation of the subset score with the mean over the tasks outside the "
     "subset.",
-    "R²": "Of the estimated full score against the measured one. Below 0 the mean of all agents would be the "
+    "R²": "Of the estimated full score against the measured one. Below 0, the mean of all agents is the "
     "better guess.",
-    "95% intervals hit": "How often the interval of the estimated score held the measured one. New scaffolds "
-    f"and the passing of time make it fall short of 95%. {OF_FOLDS}",
+    "95% intervals hit": "How often the interval of the estimated score contained the measured one. New "
+    f"scaffolds and time bring it below 95%. {OF_FOLDS}",
     "±": "A jackknife standard error; for random 80/20 the spread over its draws.",
-    "Held out": "Agents taken for new and scored; of random 80/20, over all of its draws together.",
+    "Held out": "Agents that counted as new and were scored; for random 80/20, over all draws together.",
 }
 
 
@@ -185,6 +182,48 @@ def _all_of(names: Sequence[str], strategies: Plain) -> str:
     return f"all but {label(others[0])}" if others else "all"
 
 
+def summary(result: Plain, in_use: str = "", *, more: str = "--full") -> dict[str, Any]:
+    """Arrange the figures that decide: one strategy in every test, and every strategy in one test.
+
+    in_use: the strategy that a board uses; else the first that was validated.
+    more: the words that ask for all figures.
+    """
+    protocols = {name: result["protocols"][name] for name in TESTS if name in result["protocols"]}
+    known = {name: one["strategies"] for name, one in protocols.items() if one["available"]}
+    about = {"agents": agents_text(result), "tasks": result["tasks"], "subset": subset_text(result)}
+    for name, protocol in protocols.items():
+        if name not in known:
+            about[TESTS[name].label] = f"not available: {protocol['reason']}"
+    if not known:
+        return about
+    first = next(iter(known))
+    name = in_use if in_use in known[first] else in_order(known[first], "")[0]
+    tests = [{"test": TESTS[test].label, **_decides(of[name])} for test, of in known.items() if name in of]
+    strategies = [
+        {"strategy": label(one), **_decides(known[first][one])} for one in in_order(known[first], name)
+    ]
+    return about | {
+        f"\n{label(name)}, pairs in the order of a full run": tests,
+        f"\n{TESTS[first].label}, every strategy": strategies,
+        "\nAll figures, and what they mean": more,
+    }
+
+
+def _decides(figures: Plain) -> dict[str, Any]:
+    pairs, above = figures["pairs_correct_full"], figures["random_difference"]
+    return {
+        "pairs": _percent(pairs),
+        "SE": _percent(error(figures, "pairs_correct_full")),
+        "random subset": _percent(None if pairs is None or above is None else pairs - above),
+        "95% intervals hit": _percent(figures["coverage"]),
+        "agents": figures["n"],
+    }
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"
+
+
 def shown(result: Plain, in_use: str = "") -> dict[str, Any]:
     """Arrange a validation for a terminal, a table for each protocol; see `analytics.text`.
 
@@ -234,7 +273,7 @@ def bands(result: Plain) -> Plain:
     return stored or {
         "widths": [],
         "overlaps": [],
-        "reason": "this validation was made before it was measured",
+        "reason": "this validation is older than this measurement",
     }
 
 
@@ -292,8 +331,8 @@ def prequential_text(protocol: Plain) -> str:
     error = figures["se"].get("pairs_correct_full")
     by = ", ".join(f"{label(name)} {n:,}" for name, n in figures["chosen"].items())
     return (
-        "with the strategy that had been best on the agents before, "
+        "with the strategy that was best on earlier agents, "
         f"{100 * figures['pairs_correct_full']:.1f}% of pairs are in order by full score"
-        f"{'' if error is None else f' (± {100 * error:.1f})'}; "
-        f"agents met by {by}"
+        f"{'' if error is None else f' (SE {100 * error:.1f})'}; "
+        f"agents per strategy: {by}"
     )

@@ -200,7 +200,7 @@ def test_faults_are_printed_one_a_line(server, envelope, capsys):
     assert main(["check", envelope, "--benchmark", "toy"]) == 1
     assert capsys.readouterr().err.splitlines() == [
         "The body has faults.",
-        '  row 3, outcome: "1.2" is not allowed; an outcome is a number from 0 to 1',
+        '  row 3, outcome "1.2": an outcome is a number from 0 to 1',
         "  agent.model: is required",
         "  row 4: the row has \\x1b[31m fields",
         "  … and 2 more",

@@ -108,7 +108,7 @@ class Service(ThreadingHTTPServer):
     def assignment(self, _):
         is_staged = self.mode == "staged"
         if not is_staged and set(self.expected) <= set(self.rows):
-            return problem(409, "nothing_lacks", "This agent has run everything that it could be asked for.")
+            return problem(409, "nothing_lacks", "This agent already ran all its tasks.")
         undecided, self.undecided = self.undecided > 0, self.undecided - 1
         if not undecided and set(self.asked()) <= set(self.rows):
             self.n_asked = min(self.n_asked + 1, len(self.batches)) if is_staged else len(self.batches)
@@ -348,7 +348,7 @@ def test_other_modes_have_one_batch(serve, capfd, mode):
         "submissions",
     ]
     assert main(arguments()) == 0
-    assert capfd.readouterr().out == "This agent has run everything that it could be asked for.\n"
+    assert capfd.readouterr().out == "This agent already ran all its tasks.\n"
     assert (len(ran()), len(service.stored)) == (1, 1)
 
 
@@ -591,7 +591,7 @@ def test_faults_are_told_with_the_file_to_correct(service, capfd):
     file = FOLDER / "batch-1" / "outcomes"
     assert capfd.readouterr().err.splitlines()[-2:] == [
         f"The delivery has faults. Correct {file}, or remove it to run the batch again.",
-        '  row 1, outcome: "2" is not allowed; an outcome is a number from 0 to 1',
+        '  row 1, outcome "2": an outcome is a number from 0 to 1',
     ]
     file.unlink()
     Path("mode").write_text("")

@@ -316,7 +316,7 @@ def test_another_file_that_is_not_there(file, tmp_path, capsys):
     assert capsys.readouterr().err == f"python -m selection standings: there is no file {missing}\n"
 
 
-NO_FILE, A_FOLDER = ("no.csv", "There is no file {}"), ("", "{} is a folder")
+NO_FILE, A_FOLDER = ("no.csv", "File not found: {}"), ("", "{} is a folder")
 REFUSED = [(["load", "--benchmark", "toy"], [NO_FILE]), (["tasks", "toy"], [NO_FILE, A_FOLDER])]
 
 

@@ -41,7 +41,7 @@ TELLS = {
     "README.md": ["28,500 new, 0 already there", "499 of the 500 tasks asked for have no outcome"],
     "docs/formats.md": ["Read as swe-bench: model.run-1.json.", "0 new, 3 already there"],
     "docs/client.md": ["is accepted: 55 outcomes", "demonstration.parquet: 19,705 outcomes"],
-    "docs/library.md": ['outcom: no column is called so; is it "outcome"?'],
+    "docs/library.md": ['outcom: unknown column. Did you mean "outcome"?'],
     "docs/operator.md": ["→ zero", "2 new, 0 changed", "bst_"],
     "docs/tuning.md": ["search: 4 of 4", "Full evaluations, in new runs"],
     "docs/submitter.md": ['"status":"accepted"', '"n_outside":0,"assignment":{', '"mode":"staged"'],

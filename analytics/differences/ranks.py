@@ -200,15 +200,14 @@ def check_draws(agents: Sequence[str], n_draws: int, code: str) -> None:
 
 
 NOTES: Mapping[Method, str] = {
-    "variance function": "assumes that agents with one trial are as noisy as those with repeats; where their "
-    "noise has 1.3 times the variance, 9% of simulated boards claim a wrong order instead of 5%",
-    "neyman": "conservative for agents whose trials tell no error: the spread over tasks counts as error, "
-    "though the tasks are fixed",
-    "calibration": "estimated scores have the error of their calibration",
+    "variance function": "assumes that agents with one trial are as noisy as those with repeats; if their "
+    "variance is 1.3 times larger, 9% of simulated boards claim a wrong order instead of 5%",
+    "neyman": "conservative for agents without repeated runs, because the spread over tasks counts as error",
+    "calibration": "estimated scores use the error of their calibration",
 }
 FEW_TASKS = 10
 FEW_TASKS_NOTE = (
-    "on so few tasks the best agent is not among those that could be the best on up to 7% of boards"
+    "with so few tasks, up to 7% of boards miss the best agent among those that could be the best"
 )
 
 

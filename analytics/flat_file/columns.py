@@ -78,7 +78,7 @@ def missing_rule(column: str, columns: Sequence[str]) -> str:
     wanted = (column, *known_as)
     alike = [match for name in wanted for match in get_close_matches(name, others, n=2, cutoff=0.75)]
     near = [f'"{others[match]}"' for match in dict.fromkeys(alike)]
-    hint = f"; is it {' or '.join(near)}? Then name it so" if near else ""
+    hint = f"; if it is {' or '.join(near)}, rename that" if near else ""
     return f"the column{also} is missing{hint}{separator_hint(columns)}"
 
 
@@ -90,4 +90,4 @@ def separator_hint(columns: Sequence[str]) -> str:
     separators = [
         name for mark, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")) if mark in strange[0]
     ]
-    return f"; the header is separated by {separators[0]}, write commas" if separators else ""
+    return f"; the header uses {separators[0]}, use commas" if separators else ""

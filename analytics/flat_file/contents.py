@@ -236,7 +236,7 @@ def contents(table: Table) -> FlatFile:
     table.faults.raise_if_any()
     table.limits.check_settings(int(columns["setting"].max(initial=-1)) + 1)
     if not len(columns["rows"]):
-        raise refuse("there are no rows")
+        raise refuse("the file has no rows")
     return _filled(table, columns, source)
 
 
@@ -246,11 +246,11 @@ def _check_one_benchmark(table: Table) -> None:
         return  # rows of another one contradict it
     if len(names) > 1 and table.only is None:
         rule = (
-            f"the file holds {len(names):,} benchmarks ({_listed(names)}), and one is read at a time:"
-            f" --only {quoted(names[0])} reads the first"
+            f"the file holds {len(names):,} benchmarks ({_listed(names)}); choose one, for example"
+            f" --only {quoted(names[0])}"
         )
     elif names and table.only not in (None, *names):
-        rule = f"no row is of benchmark {quoted(table.only or '')}; the file holds {_listed(names)}"
+        rule = f"no row has the benchmark {quoted(table.only or '')}; the file holds {_listed(names)}"
     else:
         return
     raise FlatFileError((Fault(None, "benchmark", None, rule),))

@@ -70,7 +70,7 @@ def header(text: streams.Text) -> list[str]:
     n_bytes = _record_end(first)
     if n_bytes is None:
         if not first.strip(b"\r\n"):
-            raise refuse(f"the file begins with {len(first):,} bytes of blank lines")
+            raise refuse(f"the file starts with {len(first):,} bytes of blank lines; delete them")
         raise refuse(
             f"the header is longer than {streams.MAX_RECORD_BYTES:,} bytes, or a quote is not closed"
         )
@@ -79,7 +79,7 @@ def header(text: streams.Text) -> list[str]:
     try:
         fields = next(csv.reader([line.decode().strip("\r\n")], strict=True), [])
     except csv.Error as error:
-        raise refuse(f"the header is no line of CSV ({error})") from None
+        raise refuse(f"the header is not valid CSV ({error})") from None
     names: list[str] = unguarded(pa.array(fields, pa.string())).to_pylist()
     if faults := header_faults(names):
         raise FlatFileError(faults)
@@ -114,7 +114,7 @@ def _columns(block: bytes | memoryview, names: list[str]) -> dict[str, Any]:
             ),
         )
     except pa.ArrowInvalid as error:
-        raise refuse(f"the file is no CSV ({error})") from None
+        raise refuse(f"the file is not valid CSV ({error})") from None
     columns = {name: table[name].combine_chunks() for name in names}
     if SIGNS.search(block):
         return {name: unguarded(texts) for name, texts in columns.items()}

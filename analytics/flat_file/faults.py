@@ -50,9 +50,8 @@ class Fault:
         places = ([] if self.row is None else [f"row {self.row}"]) + (
             [] if self.field is None else [excerpt(self.field)]
         )
-        place = f"{', '.join(places)}: " if places else ""
-        refused = "" if self.value is None else f"{quoted(self.value)} is not allowed; "
-        return f"{place}{refused}{self.rule}"
+        place = " ".join(filter(None, (", ".join(places), "" if self.value is None else quoted(self.value))))
+        return f"{place}: {self.rule}" if place else self.rule
 
 
 class FlatFileError(CoreError):
@@ -140,28 +139,32 @@ class Limits:
     def check_bytes(self, n: int) -> None:
         """Refuse `n` decompressed bytes if they are too many."""
         if n > self.n_bytes:
-            raise refuse(f"the file holds more than {self.n_bytes:,} bytes once decompressed")
+            raise refuse(f"the file has more than {self.n_bytes:,} bytes after decompression; split it")
 
     def check_ratio(self, n: int, n_compressed: int) -> None:
         """Refuse what grows on decompression as no file of outcomes does."""
         if n > max(FREE_BYTES, MAX_RATIO * n_compressed):
-            raise refuse(f"the file grows more than {MAX_RATIO}-fold on decompression")
+            raise refuse(
+                f"decompression makes the file more than {MAX_RATIO} times larger; send it uncompressed"
+            )
 
     def check_rows(self, n: int) -> None:
         """Refuse `n` rows if they are too many."""
         if n > self.n_rows:
-            raise refuse(f"there are more than {self.n_rows:,} rows")
+            raise refuse(f"the file has more than {self.n_rows:,} rows; split it")
 
     def check_names(self, n_characters: int) -> None:
         """Refuse distinct names of `n_characters` together if they are too long."""
         if n_characters > self.n_name_characters:
-            raise refuse(f"the distinct names have more than {self.n_name_characters:,} characters together")
+            raise refuse(
+                f"all names together have more than {self.n_name_characters:,} characters; shorten them"
+            )
 
     def check_settings(self, n: int) -> None:
         """Refuse `n` settings if they are too many."""
         if self.n_settings is not None and n > self.n_settings:
             what = "prompt_variant, judge, temperature and run"
-            raise refuse(f"there are {n:,} settings ({what}); at most {self.n_settings:,} are allowed")
+            raise refuse(f"there are {n:,} settings ({what}); use at most {self.n_settings:,}")
 
 
 FILE = Limits(512 << 20, 10_000_000, 2_000_000, None, None)

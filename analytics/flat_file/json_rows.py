@@ -53,7 +53,7 @@ class End:
     def without(self, objects: list[object]) -> list[object]:
         """Take the mark off the end of the next records, and refuse records behind it."""
         if self.n_stated is not None and objects:
-            raise refuse("there are lines behind the one that marks the end of the file")
+            raise refuse("lines follow the end mark of the file; delete them")
         last = objects[-1] if objects else None
         if not isinstance(last, Mapping) or last.keys() != self.FIELDS or last["end"] is not True:
             return objects

@@ -82,7 +82,7 @@ def _refusing_damage() -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, MemoryError, OverflowError) as error:
         why = " ".join(str(error).split())[:200]
-        raise refuse(f"the Parquet file is damaged or cut off ({why})") from None
+        raise refuse(f"the Parquet file is damaged or incomplete ({why}); copy it again") from None
 
 
 @contextmanager

@@ -182,9 +182,9 @@ class Text(io.RawIOBase):
         try:
             data = self.source.read(n_bytes)
         except EOFError:
-            raise refuse("the gzip data end too early; the file was cut off") from None
+            raise refuse("the gzip data end too early; the file is incomplete, copy it again") from None
         except (zlib.error, gzip.BadGzipFile) as error:
-            raise refuse(f"the gzip data are damaged ({error})") from None
+            raise refuse(f"the gzip data are damaged ({error}); copy the file again") from None
         self.n_bytes += len(data)
         self.limits.check_bytes(self.n_bytes)
         if self.zipped:
@@ -243,7 +243,7 @@ class Quotes:
     def close(self) -> None:
         """Check that the text may end here."""
         if self.n % 2:
-            raise refuse(f"line {self._opened_on}: a quote is opened and not closed")
+            raise refuse(f"line {self._opened_on}: a quote opens and does not close")
 
 
 def head(path: Path) -> bytes:

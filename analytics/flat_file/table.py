@@ -220,9 +220,7 @@ class Table:
         places = np.flatnonzero((column.values != value) & ~column.bad & ~column.empty)
         if len(places):
             texts, shown = batch.columns[name], self.shown(name)
-            rule = (
-                f"beside the file stands {quoted(text.as_py())}; leave one of the two out, or let them agree"
-            )
+            rule = f"the request states {quoted(text.as_py())}; make both equal or remove one"
             faults = (Fault(int(batch.rows[i]), shown, excerpt(texts[int(i)].as_py()), rule) for i in places)
             self.faults.extend(len(places), int(batch.rows[places[0]]), faults)
 

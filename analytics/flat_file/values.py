@@ -369,7 +369,7 @@ def header_faults(names: Sequence[str]) -> list[Fault]:
     if not any(names):
         return [Fault(None, None, None, "the file has no header")]
     if len(names) > MAX_COLUMNS:
-        rule = f"the file has {len(names):,} columns; at most {MAX_COLUMNS} are allowed"
+        rule = f"the file has {len(names):,} columns; use at most {MAX_COLUMNS}"
         return [Fault(None, None, None, rule)]
     if len(names) == 1 and (hint := separator_hint(names)) and "\t" in names[0]:
         return [Fault(None, None, None, hint.removeprefix("; "))]  # not that a name holds no tab

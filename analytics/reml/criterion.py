@@ -339,7 +339,7 @@ def _outcome(layout: BlockLayout, y: npt.ArrayLike) -> tuple[FloatArray, float, 
     means = means - np.einsum("cj,j->c", cells.design, offset)
     rounding = 1e-26 * float(np.sum(np.square(y)))
     if within + float(np.sum(cells.n_rows_in * np.square(means))) <= rounding:
-        raise refuse(f"the fixed effects leave no variance in the {y.size} outcomes")
+        raise refuse(f"all {y.size} outcomes are equal after the fixed effects")
     if cells.cell_term is not None and within <= rounding:
         raise refuse(
             f"the {y.size} rows do not differ within the {cells.n_cells} cells of term {cells.cell_term}: "
@@ -367,7 +367,7 @@ def _check_arguments(
                 code="argument",
             )
     if n_rows <= p:
-        raise refuse(f"{p} fixed effects from {n_rows} rows leave no residual")
+        raise refuse(f"{p} fixed effects need more than {n_rows} rows")
     if any(not term or max(term) >= len(codes) or min(term) < 0 for term in terms):
         raise CoreError(f"terms {tuple(terms)} of {len(codes)} factors", code="argument")
 
@@ -377,14 +377,14 @@ def _check_terms(layout: BlockLayout, terms: Sequence[tuple[int, ...]], n_rows: 
     for t, codes in enumerate(levels):
         n = layout.cells.n_levels[t]
         if n == 1:
-            raise refuse(f"term {terms[t]} has one level")
+            raise refuse(f"term {terms[t]} has only one level")
         if n == n_rows:
-            raise refuse(f"term {terms[t]} has a level for each of the {n_rows} rows, as has the residual")
+            raise refuse(f"term {terms[t]} has one row per level ({n_rows}), so it equals the residual")
         if n <= layout.cells.design.shape[1] and _spanned(layout, codes, n):
             raise refuse(f"the fixed effects span the {n} levels of term {terms[t]}")
         for s in range(t):
             if layout.cells.n_levels[s] == n and np.unique(levels[s] * n + codes).size == n:
-                raise refuse(f"terms {terms[s]} and {terms[t]} have the same {n} levels")
+                raise refuse(f"terms {terms[s]} and {terms[t]} are the same: {n} levels each")
 
 
 def _spanned(layout: BlockLayout, codes: CodeArray, n: int) -> bool:

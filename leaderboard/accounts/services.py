@@ -37,9 +37,9 @@ def open_account(*, email: str, name: str, password: str, is_confirmed: bool) ->
     user, _ = get_or_create_user(email=email)
     user = User.objects.select_for_update().get(pk=user.pk)
     if not user.is_active:
-        raise Conflict("The account of this address is closed.", code="closed_account")
+        raise Conflict("The account with this address is closed.", code="closed_account")
     if user.has_usable_password():
-        raise Conflict("There is an account of this address; sign in to it first.", code="has_account")
+        raise Conflict("An account with this address exists. Sign in first.", code="has_account")
     user.name = name.strip()
     try:
         validate_password(password, user)
@@ -104,7 +104,7 @@ def token_of(text: str, *, as_of: datetime) -> ApiToken:
         raise Refusal(str(error), code="token_unknown") from None
     token = ApiToken.objects.select_related("user").filter(public_id=public_id).first()
     if token is None or not hmac.compare_digest(bytes(token.sha256), sha256):
-        raise Refusal("This token is not known here.", code="token_unknown")
+        raise Refusal("Unknown token. Create one on your account page.", code="token_unknown")
     if token.revoked_at:
         raise Refusal(f"This token was revoked on {token.revoked_at:%Y-%m-%d}.", code="token_revoked")
     if token.expires_at <= as_of:

@@ -115,7 +115,7 @@ def _policy_asked(request: ActionRequest) -> Policy:
         raise policy_changed_meanwhile()
     after = changed_policy(benchmark=request.row, values=request.cleaned_data["values"])
     if not changes(before, after):
-        raise Refusal("Nothing of this differs from what is in force.", code="nothing_changes")
+        raise Refusal("No change: these rules are in force.", code="nothing_changes")
     return after
 
 
@@ -167,8 +167,8 @@ def _turning(
 @action(
     "create",
     "Create a benchmark",
-    "Opens a benchmark under the default policy. Outcomes may come in as soon as its tasks are known; those "
-    "of a file make its tasks by themselves.",
+    "Creates a benchmark with the default policy. It takes results once it has tasks; a loaded file creates "
+    "its tasks.",
     form=CreateForm,
     staff_only=True,
 )
@@ -188,7 +188,7 @@ def create(request: ActionRequest) -> ActionResult:
 @action(
     "describe",
     "Describe",
-    "Title, licence, citation, and who sees it. Private: members alone.",
+    "Title, licence, citation, and who sees it. Private means members only.",
     form=DescribeForm,
 )
 def describe(request: ActionRequest) -> ActionResult:
@@ -200,7 +200,7 @@ def describe(request: ActionRequest) -> ActionResult:
 @action(
     "tasks",
     "Add tasks",
-    "Makes the tasks of a list that are not known yet; gives category, group and position to those that are.",
+    "Creates the new tasks of a list, and sets category, group and position of the others.",
     form=TasksForm,
 )
 def add_tasks(request: ActionRequest) -> ActionResult:
@@ -215,7 +215,7 @@ def add_tasks(request: ActionRequest) -> ActionResult:
 @action(
     "policy",
     "Change the policy",
-    "The rules of the benchmark, in force from now on. You see what would change before you confirm.",
+    "Changes the rules of the benchmark. You see what would change before you confirm.",
     form=PolicyForm,
     preview=_preview_policy,
     moves_board=True,

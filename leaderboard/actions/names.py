@@ -14,9 +14,7 @@ class NameForm(ReasonForm):
 
 
 class IntoForm(ReasonForm):
-    into = forms.CharField(
-        label="Counts as", max_length=255, help_text="The name of the agent that both are from now on."
-    )
+    into = forms.CharField(label="Counts as", max_length=255, help_text="The name that both have afterwards.")
 
 
 def _into(request: ActionRequest) -> Agent:
@@ -28,9 +26,9 @@ def _preview_merge(request: ActionRequest) -> Preview:
     naming.check_mergeable(source, target)
     n = source.submissions.filter(status=Status.ACCEPTED).count()
     sentences = [
-        f"{words.counted(n, 'submission')} of {source.name} would count as {target.name}'s.",
-        f"{source.name} would stand on no board any more; deliveries under its name would be the other's.",
-        "A merge cannot be undone: withdraw and load again to part the two.",
+        f"{words.counted(n, 'submission')} of {source.name} would count for {target.name}.",
+        f"{source.name} would leave the board. New results under its name would count for {target.name}.",
+        "A merge cannot be undone. To separate them, withdraw the results and load them again.",
     ]
     return Preview(sentences)
 
@@ -42,22 +40,22 @@ def is_its_own(agent: Agent) -> bool:
 @action(
     "rename",
     "Rename",
-    "Call an agent by another name from now on. Deliveries under the old name stay its own, and boards that "
-    "were published keep it.",
+    "Give an agent another name. Results under the old name stay its own, and published boards keep the old "
+    "name.",
     form=NameForm,
     is_open=is_its_own,
     moves_board=True,
 )
 def rename(request: ActionRequest) -> ActionResult:
     agent = naming.rename(agent=request.row, name=request.cleaned_data["name"], **request.decision)
-    return ActionResult(f"{request.row.name} is {agent.name} from now on.")
+    return ActionResult(f"{request.row.name} is now called {agent.name}.")
 
 
 @action(
     "merge",
     "Merge into another agent",
-    "For two names of one agent: all that this one delivered, and what comes under its name, counts as the "
-    "other's. Refused where both hold an outcome of the same task, setting and trial.",
+    "Join two names of one agent: all results of the first, past and future, count for the second. Not "
+    "possible if both have a result for the same task, setting and trial.",
     form=IntoForm,
     preview=_preview_merge,
     is_open=is_its_own,
@@ -66,4 +64,4 @@ def rename(request: ActionRequest) -> ActionResult:
 )
 def merge(request: ActionRequest) -> ActionResult:
     target = naming.merge(agent=request.row, into=_into(request), **request.decision)
-    return ActionResult(f"{request.row.name} counts as {target.name}.", row=target)
+    return ActionResult(f"{request.row.name} now counts as {target.name}.", row=target)

@@ -136,7 +136,7 @@ def _what_goes(request: ActionRequest) -> Preview:
 @action(
     "upload",
     "Upload outcomes",
-    "Stores a flat file of outcomes, whole or not at all. You see what it would do before you confirm.",
+    "Stores a flat file of results, all or nothing. You see what would change before you confirm.",
     form=UploadForm,
     preview=_look,
     moves_board=True,
@@ -149,7 +149,7 @@ def upload(request: ActionRequest) -> ActionResult:
 @action(
     "undo-load",
     "Undo the latest load",
-    "Withdraws what still counts of the latest file that an operator loaded.",
+    "Withdraws the latest file that an operator loaded.",
     form=UndoForm,
     preview=_what_goes,
     is_dangerous=True,
@@ -165,7 +165,7 @@ def undo(request: ActionRequest) -> ActionResult:
 @action(
     "propose",
     "Propose a reselection",
-    "Computes which tasks would be chosen today, and what that changes. Nothing changes until you approve.",
+    "Computes which ranking tasks would be chosen today. Nothing changes until you approve.",
     is_open=lambda row: row.subsets.exists() and not row.full_runs_only_at,
 )
 def propose(request: ActionRequest) -> ActionResult:
@@ -182,7 +182,7 @@ def run(request: ActionRequest) -> ActionResult:
 @action(
     "invite",
     "Invite somebody",
-    "Makes a link that opens an account, or gives one a role here. It works once, for 14 days.",
+    "Creates a link that opens an account or gives it a role here. It works once, for 14 days.",
     form=InviteForm,
 )
 def invite(request: ActionRequest) -> ActionResult:
@@ -203,7 +203,7 @@ def invite(request: ActionRequest) -> ActionResult:
 @action(
     "member",
     "Give somebody a role",
-    "For a person who has an account; it may be more or less than the role they had.",
+    "For a person who has an account. The new role replaces the old one.",
     form=PersonForm,
 )
 def member(request: ActionRequest) -> ActionResult:

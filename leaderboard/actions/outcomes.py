@@ -42,8 +42,8 @@ def _is_active(task: Task) -> bool:
 @action(
     "retire",
     "Retire the task",
-    "Let a broken task count no more: it leaves scores, the subset and what complete means. Its outcomes "
-    "stay, and count again once it is restored.",
+    "Remove a broken task from scores and ranking tasks. Agents need not run it. Its results stay and count "
+    "again after a restore.",
     preview=_preview_task,
     is_open=_is_active,
     is_dangerous=True,
@@ -57,7 +57,7 @@ def retire(request: ActionRequest) -> ActionResult:
 @action(
     "restore",
     "Restore the task",
-    "Lets a retired task count again, with the outcomes that it has.",
+    "Count a retired task again, with its results.",
     preview=_preview_task,
     is_open=lambda task: not _is_active(task),
     moves_board=True,
@@ -85,7 +85,7 @@ def _what_erasing_does(request: ActionRequest) -> Preview:
 @action(
     "erase",
     "Erase its names",
-    "Replaces the agent's name by a tombstone everywhere, for good.",
+    "Removes the agent's name everywhere. This cannot be undone.",
     preview=_what_erasing_does,
     is_dangerous=True,
     moves_board=True,
@@ -98,8 +98,8 @@ def erase(request: ActionRequest) -> ActionResult:
 @action(
     "approve",
     "Let it be ranked again",
-    "Let an agent be ranked again whose owner took outcomes back after a board had shown it, or let one "
-    "count in pass rates and calibration whose outcomes are the same as another's on every task.",
+    "Rank an agent again after its owner withdrew published results, or count an agent whose results equal "
+    "another's on every task.",
     is_open=is_its_own,
     moves_board=True,
 )
@@ -139,7 +139,7 @@ def accept(request: ActionRequest) -> ActionResult:
 @action(
     "refuse",
     "Refuse",
-    "Its outcomes never count; the same trials may be delivered again.",
+    "Its results never count. The same trials may be delivered again.",
     is_open=_is_waiting,
     is_dangerous=True,
 )
@@ -151,7 +151,7 @@ def refuse(request: ActionRequest) -> ActionResult:
 @action(
     "withdraw",
     "Withdraw",
-    "Its outcomes count no more. It stays, with the reason.",
+    "Its results no longer count. The submission stays, with the reason.",
     is_open=lambda submission: submission.status in LIVE,
     is_dangerous=True,
     moves_board=True,
@@ -164,7 +164,7 @@ def withdraw(request: ActionRequest) -> ActionResult:
 @action(
     "confirm",
     "Confirm failures of the harness",
-    "Its invalid outcomes are missing from now on instead of failures, and may be delivered again.",
+    "Its invalid results no longer count as failures. They are missing and may be delivered again.",
     is_open=lambda of: (
         of.n_invalid and not of.loaded and not InvalidConfirmation.objects.filter(submission=of).exists()
     ),
@@ -180,7 +180,7 @@ def confirm(request: ActionRequest) -> ActionResult:
 verify = Action(
     "verify",
     "Verify",
-    "You checked its outcomes, by its logs or by a run of your own. Say how: the reason is kept as the note.",
+    "You checked its logs or ran it yourself. Say how; the note is kept.",
     _verify,
     is_open=lambda submission: (
         submission.status in LIVE and not submission.loaded and not is_verified(submission)
@@ -191,7 +191,7 @@ verify = Action(
 unverify = Action(
     "unverify",
     "No longer verify",
-    "Takes the verification back. Its outcomes count as before.",
+    "Removes the mark. Its results count as before.",
     partial(_verify, verified=False),
     is_open=lambda submission: submission.status in LIVE and is_verified(submission),
     moves_board=True,

@@ -54,8 +54,8 @@ def set_role(request: ActionRequest) -> ActionResult:
 trust = Action(
     "trust",
     "Trust",
-    "Trust an account, such as that of your own CI. Pass rates, calibration and alerts then take all of its "
-    "agents; of other accounts they take two each. The subset in use stays as it is.",
+    "Trust an account, for example your own CI. Pass rates, calibration and alerts then use all its agents, "
+    "not only two. The ranking tasks in use stay.",
     partial(_trust, trusted=True),
     is_open=lambda membership: not _is_trusted(membership),
     moves_board=True,
@@ -64,7 +64,7 @@ trust = Action(
 untrust = Action(
     "untrust",
     "Trust no longer",
-    "Pass rates, calibration and alerts take two agents of the account from now on.",
+    "Pass rates, calibration and alerts use only two agents of the account again.",
     partial(_trust, trusted=False),
     is_open=_is_trusted,
     moves_board=True,
@@ -80,7 +80,7 @@ def remove(request: ActionRequest) -> ActionResult:
 @action(
     "revoke",
     "Revoke",
-    "The link works no more.",
+    "The link stops working.",
     is_open=lambda invitation: not people.why_over(invitation, as_of=timezone.now()),
     is_dangerous=True,
 )
@@ -92,7 +92,7 @@ def revoke_invitation(request: ActionRequest) -> ActionResult:
 @action(
     "revoke",
     "Revoke",
-    "The token works no more; its owner makes another one.",
+    "The token stops working. Its owner can create another.",
     is_open=lambda token: token.revoked_at is None,
     is_dangerous=True,
 )
@@ -104,7 +104,7 @@ def revoke_token(request: ActionRequest) -> ActionResult:
 @action(
     "erase",
     "Close and erase the account",
-    "Replaces address and name by a tombstone, for good.",
+    "Removes address and name. This cannot be undone.",
     preview=_what_erasing_does,
     staff_only=True,
     is_dangerous=True,

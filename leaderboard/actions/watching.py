@@ -47,7 +47,7 @@ def _is_proposed(reselection: Reselection) -> bool:
 @action(
     "approve",
     "Approve",
-    "Activates the subset you choose, in one step. Boards of the old one stay readable.",
+    "Activates the ranking tasks you choose. Boards with the old ones stay readable.",
     form=VariantForm,
     is_open=_is_proposed,
     moves_board=True,
@@ -70,7 +70,7 @@ def reject(request: ActionRequest) -> ActionResult:
 @action(
     "close",
     "Close the alert",
-    "For an alert that you have looked at and want to leave so. It opens again if its monitor says more.",
+    "Close an alert that needs no action. It opens again if its monitor gets worse.",
     is_open=lambda alert: alert.closed_at is None,
 )
 def close_alert(request: ActionRequest) -> ActionResult:
@@ -83,7 +83,7 @@ def close_alert(request: ActionRequest) -> ActionResult:
 @action(
     "close",
     "Close the request",
-    "Asks for no further runs. What has arrived stays.",
+    "Asks for no more runs. Results that arrived stay.",
     is_open=lambda request: request.status == RerunStatus.OPEN,
     is_dangerous=True,
 )
@@ -97,7 +97,7 @@ def close_request(request: ActionRequest) -> ActionResult:
 @action(
     "decide",
     "Decide",
-    "Says whether the report is right. What follows (withdraw, rename, erase) is a step of its own.",
+    "Record whether the report is right. Withdraw, rename or erase separately.",
     form=DecisionForm,
     is_open=lambda dispute: dispute.decided_at is None,
 )
@@ -128,7 +128,7 @@ def again(request: ActionRequest) -> ActionResult:
 @action(
     "disable",
     "Disable",
-    "Tells it nothing more, and parks what waits for it.",
+    "Stops sending to it. Waiting deliveries are parked.",
     is_open=lambda webhook: webhook.disabled_at is None,
     is_dangerous=True,
 )
@@ -140,7 +140,7 @@ def disable(request: ActionRequest) -> ActionResult:
 @action(
     "send",
     "Send again",
-    "Tries the delivery at once.",
+    "Tries the delivery now.",
     is_open=lambda delivery: (
         delivery.status == NotificationStatus.PARKED
         and not (delivery.webhook and delivery.webhook.disabled_at)

@@ -11,7 +11,7 @@ from leaderboard.submissions.parsing.envelope import LINKS
 from leaderboard.submissions.parsing.flat import Fault, excerpt, name_rule
 
 MAX_TEXT = 5_000  # characters
-FAULTY = "The body has faults; nothing was stored."
+FAULTY = "The body has faults. Nothing was stored."
 
 
 def no_controls(text: str) -> None:
@@ -63,7 +63,7 @@ class BodySerializer(serializers.Serializer):
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping) and (strange := sorted(map(str, set(data) - set(self.fields)))):
             known = ", ".join(self.fields)
-            rule = f"is not a field here; known are {known}"
+            rule = f"unknown field; known: {known}"
             raise serializers.ValidationError({excerpt(name): [rule] for name in strange[:100]})
         return super().to_internal_value(data)
 
@@ -71,7 +71,7 @@ class BodySerializer(serializers.Serializer):
     def read(cls, body: Any) -> dict[str, Any]:
         """Return what was said, or raise Faulty."""
         if not isinstance(body, Mapping):
-            raise Faulty(FAULTY, faults=(Fault(None, "body", None, "is a JSON object"),))
+            raise Faulty(FAULTY, faults=(Fault(None, "body", None, "must be a JSON object"),))
         form = cls(data=body)
         if not form.is_valid():
             raise Faulty(FAULTY, faults=tuple(_faults(form.errors)))

@@ -17,8 +17,8 @@ from leaderboard.errors import Busy, Conflict, Exhausted, Faulty, Forbidden, Fro
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER = "5"  # seconds
 OWN_WORDS = {
-    HTTPStatus.BAD_REQUEST: "The request has a malformed part, or a Host that is not a name of this service.",
-    HTTPStatus.NOT_FOUND: "There is nothing at this address.",
+    HTTPStatus.BAD_REQUEST: "The request is malformed, or its Host is not a name of this service.",
+    HTTPStatus.NOT_FOUND: "Nothing is at this address. Check the path.",
 }
 STATUS = (
     (Missing, HTTPStatus.NOT_FOUND),
@@ -42,7 +42,7 @@ def problem(status: int, code: str, detail: str, **more: Any) -> dict[str, Any]:
 
 
 DATABASE_UNAVAILABLE = problem(
-    HTTPStatus.SERVICE_UNAVAILABLE, "database_unavailable", "The database does not answer; try again soon."
+    HTTPStatus.SERVICE_UNAVAILABLE, "database_unavailable", "The database does not answer. Try again soon."
 )
 
 
@@ -50,7 +50,7 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
     """The exception handler of the framework; None leaves the error to Django's 500."""
     if isinstance(error, exceptions.UnsupportedMediaType):
         taken = " and ".join(parser.media_type for parser in context["request"].parsers)
-        error = exceptions.UnsupportedMediaType("", detail=f"{error.detail} Taken are {taken}.")
+        error = exceptions.UnsupportedMediaType("", detail=f"{error.detail} Send {taken}.")
     elif isinstance(error, Http404):
         error = exceptions.NotFound()
     elif isinstance(error, PermissionDenied):

@@ -72,9 +72,9 @@ class BoundedMultipart(BaseParser):
         try:
             fields, files = _parts(stream, media_type or "", on_disk)
             parts, strange = files.getlist("file"), sorted(set(files) - {"file"})
-            rules = [fault(name, None, "is no file part; the file is called file") for name in strange[:5]]
+            rules = [fault(name, None, "must be a file; its field is called file") for name in strange[:5]]
             if len(parts) != 1:
-                rule = "comes twice" if parts else "is required: one part with a file name"
+                rule = "appears twice" if parts else "is required: one part with a file name"
                 rules.append(fault("file", None, rule))
             if rules:
                 raise _faulty(rules)
@@ -93,9 +93,9 @@ def _parts(stream: IO[bytes], media_type: str, on_disk: "_OnDisk") -> tuple[Quer
     except RequestDataTooBig as error:
         raise BodyTooLarge("The fields beside a file are at most 2.5 MB together.") from error
     except (MultiPartParserError, SuspiciousOperation) as error:
-        raise ParseError(f"The body is no multipart body: {error}.") from error
+        raise ParseError(f"The body is not valid multipart: {error}.") from error
     if not tail.ends_with_boundary():
-        raise ParseError("The multipart body was cut off: its closing boundary is missing.")
+        raise ParseError("The multipart body is incomplete: its closing boundary is missing. Send it again.")
     # A part without a name that can be read is left out without a word.
     if dropped := tail.n_boundaries - 1 - sum(len(values) for group in parts for _, values in group.lists()):
         raise ParseError(
@@ -157,14 +157,14 @@ class _OnDisk(FileUploadHandler):
 
 
 def _faulty(faults: list[Fault]) -> Faulty:
-    return Faulty("The delivery has faults; nothing was stored.", faults=tuple(faults))
+    return Faulty("The submission has errors. Nothing was stored.", faults=tuple(faults))
 
 
 def _envelope(parts: QueryDict) -> dict[str, Any]:
     twice = [name for name in parts if len(parts.getlist(name)) > 1]
     foreign = [name for name, value in parts.items() if "\ufffd" in f"{name}{value}"]
-    faults = [fault(name, None, "comes twice") for name in twice[:5]]
-    faults += [fault(name, parts[name], "is UTF-8 text") for name in foreign[:5]]
+    faults = [fault(name, None, "appears twice") for name in twice[:5]]
+    faults += [fault(name, parts[name], "must be UTF-8 text") for name in foreign[:5]]
     if "submission" in parts and len(parts) > 1:
         faults.append(fault("submission", None, "holds the whole envelope; no other field stands beside it"))
     if faults:
@@ -173,7 +173,7 @@ def _envelope(parts: QueryDict) -> dict[str, Any]:
     if "submission" in parts:
         fields = parse_json(str(parts["submission"]).encode())
         if not isinstance(fields, dict):
-            raise _faulty([fault("submission", None, "is a JSON object")])
+            raise _faulty([fault("submission", None, "must be a JSON object")])
         return fields
     for name, value in parts.items():
         outer, dot, inner = name.partition(".")

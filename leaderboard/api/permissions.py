@@ -65,14 +65,14 @@ class AnyToken(BasePermission):
 
 
 class MayOperate(AnyToken):
-    message = "This needs a token with the scope operate, of an operator of this benchmark."
+    message = "This needs an operator's token with the scope operate."
 
     def has_object_permission(self, request: Request, view: "APIView", obj: Any) -> bool:
         return may_operate(token_in(request), obj)
 
 
 class MaySubmit(AnyToken):
-    message = "Submitting needs a token with the scope submit, of a submitter or operator of this benchmark."
+    message = "This needs a token with the scope submit, of a submitter or operator of this benchmark."
 
     def has_object_permission(self, request: Request, view: "APIView", obj: Any) -> bool:
         token = token_in(request)

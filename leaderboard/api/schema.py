@@ -86,7 +86,7 @@ OF_BODIES = {
     411: "A body states its length.",
     413: "The body is too large.",
     415: "The body is of another media type.",
-    422: "The body has faults, all told at once; nothing was stored.",
+    422: "The body has faults, all told at once. Nothing was stored.",
     423: "Intake is frozen.",
 }
 FOR_SOME = {403: "The token or its owner may not see this.", 409: "What is stored does not carry this."}

@@ -18,11 +18,11 @@ LINE_FIELDS = [field.name for field in fields(Line) if field.name != "agent"]
 
 
 class NoBoardYet(Missing):
-    message = "No board has been published yet."
+    message = "No board is published yet."
 
 
 class NoSuchBoard(Missing):
-    message = "There is no board of this number."
+    message = "Unknown board number."
 
 
 def boards_of(benchmark: Benchmark) -> QuerySet[Board]:
@@ -191,7 +191,8 @@ def _places(boards: Sequence[Board], *targets: str) -> dict[int, OnBoard]:
 # --------------------------------------------------------------------------------------- as visitors see them
 
 OF_LINE = ("scaffold", "model", "trust", "how", "condition", "n_tasks", "cost_usd", "cost_basis", "marks")
-OF_TARGET = ("rank", "rank_lower", "rank_upper", "score", "estimated", "reason", "folded_under")
+OF_TARGET = ("rank", "rank_lower", "rank_upper", "score", "lower", "upper", "estimated")
+OF_TARGET += ("n_valid", "reason", "folded_under")
 UNREAD: dict[str, Any] = dict.fromkeys(field.name for field in fields(Line))
 
 
@@ -226,7 +227,7 @@ def outlines(boards: Sequence[Board]) -> dict[int, Standings]:
     rows = Entry.objects.filter(board__in=boards).order_by("position")
     for key, name, line in rows.values_list("board", "name", "line"):
         plain = line["at"].get(own[key], {})
-        at = AtTarget(**{field: plain.get(field) for field in OF_TARGET})
+        at = AtTarget(**{field: plain[field] for field in OF_TARGET if field in plain})
         known = {field: line[field] for field in OF_LINE}
         lines[key].append(Line(**UNREAD | known | {"agent": name, "at": {own[key]: at}}))
     found = {board.pk: replace(head_of(board), agents=tuple(lines[board.pk])) for board in boards}

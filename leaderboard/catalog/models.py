@@ -305,43 +305,44 @@ class Policy(models.Model):
         "publish_every",
         "show_costs",
     )
+    BASIC: ClassVar = ("missing", "universe", "assignment", "review")  # the others are advanced
 
     benchmark = models.ForeignKey(Benchmark, models.PROTECT, related_name="policies")
     number = models.PositiveIntegerField()
-    band_lo = amount(0.30, SHARE, "Lower edge of the band, included.", models.FloatField)
-    band_hi = amount(0.70, SHARE, "Upper edge of the band, included.", models.FloatField)
-    strategy = choice(Strategy.MID_RANGE, "How the tasks of the subset are chosen.")
+    band_lo = amount(0.30, SHARE, "Lowest pass rate of a ranking task.", models.FloatField)
+    band_hi = amount(0.70, SHARE, "Highest pass rate of a ranking task.", models.FloatField)
+    strategy = choice(Strategy.MID_RANGE, "How the ranking tasks are chosen.")
     history_window = models.PositiveIntegerField(
         null=True,
         blank=True,
         validators=between(5),
-        help_text="Pass rates come from the latest so many complete agents, at least 5; "
+        help_text="Pass rates use only this many of the latest complete agents, at least 5; "
         "empty: all complete agents.",
     )
     hysteresis = amount(
         0,
         between(0, 0.5),
-        "How far outside the band a task of the subset may lie and stay in it.",
+        "How far outside the band a ranking task may lie and stay one.",
         models.FloatField,
     )
     subset_from = amount(
-        15, between(5, 50), "Complete agents from which on the subset is fixed (5 to 50).", SMALL
+        15, between(5, 50), "The ranking tasks are fixed at this many complete agents (5 to 50).", SMALL
     )
     estimator = choice(
-        Estimator, "Of the full score of an agent that ran a part of the tasks; empty: completion."
+        Estimator, "How the full score is estimated from part of the tasks; empty: completion."
     )
     refit_every = amount(
-        5, between(5, 10), "The calibration is fitted anew after so many complete agents (5 to 10).", SMALL
+        5, between(5, 10), "The calibration is fitted again after this many complete agents (5 to 10).", SMALL
     )
     default_target = choice(
         Target,
-        "What the board is ordered by; empty: the full score, or the subset where that orders better.",
+        "Which score ranks the agents; empty: the full score, or the subset if it orders agents better.",
         length=8,
     )
     groups = choice(
         TaskGroups.AUTO,
-        "Under the target domain: whether tasks of a group or category are drawn together "
-        "(cluster) or within it (stratum).",
+        "For the target domain: groups or categories of tasks are sampled whole (cluster) or within "
+        "(stratum).",
     )
     missing = choice(
         MissingPlaces.AUTO,
@@ -354,78 +355,71 @@ class Policy(models.Model):
     universe = models.JSONField(
         null=True,
         blank=True,
-        help_text="Names of the tasks that are active, as frozen when the common tasks were chosen; "
+        help_text="Names of the tasks that count; `common` picks the tasks that 95% of the agents ran; "
         "empty: all.",
     )
     duplicates = choice(
         Duplicates.MEAN,
-        "Which of an agent's submissions count: all (their mean), the latest, the first.",
+        "Which submissions of an agent count: all (their mean), the latest, or the first.",
         length=8,
     )
     counted_settings = models.JSONField(
         null=True,
         blank=True,
-        help_text="Conditions that are compared, as a list of objects with prompt_variant, judge and "
+        help_text="Conditions to compare, as a list of objects with prompt_variant, judge and "
         "temperature; empty: those that the agents share.",
     )
     headline_from = choice(
         Trust,
-        "The least trust of an agent that headlines, badges and cost sentences are made from; "
-        "empty: verified, once there are five verified agents.",
+        "Lowest trust level of agents in headlines and badges; empty: verified, once there are five "
+        "verified agents.",
     )
     trial_noise = models.CharField(
         max_length=NAME_LENGTH,
         blank=True,
         default="",
-        help_text="Noise of trials that another benchmark measured, as a share of p(1 − p), and its name: "
-        "0.118 from Terminal-Bench; used where no agent has two trials of a task; empty: an upper bound.",
+        help_text="Run-to-run noise of another benchmark as a share of p(1 − p), and its name, such as 0.118 "
+        "from Terminal-Bench. Used if no agent ran a task twice; empty: an upper bound.",
     )
-    n_trials = amount(1, between(1, 32_767), "Trials asked for on each task.", SMALL)
+    n_trials = amount(1, between(1, 32_767), "Trials to run on each task.", SMALL)
     resubmission = choice(
         Resubmission.APPROVE,
-        "Whether an agent that took outcomes back after a board showed it is ranked again freely, "
-        "or when an operator approves.",
+        "Whether an agent that withdrew published results is ranked again at once or after approval.",
         length=8,
     )
     assignment = choice(
         Assigning.STAGED,
-        "Whether new agents are asked batch by batch, so that contenders run all tasks and the "
-        "others stop; for the subset; or for all tasks.",
+        "What a new agent runs: batches until its place is clear (staged), the ranking tasks (subset), or "
+        "all tasks (full).",
         length=8,
     )
     podium = amount(
         3,
         between(1, 100),
-        "Under staged assignment: first places, which an agent that stops cannot reach.",
+        "Staged assignment: the top places; an agent stops once it cannot reach them.",
         SMALL,
     )
-    staged_from = amount(
-        5, between(5, 1_000), "Agents from which on newcomers are asked batch by batch.", SMALL
-    )
+    staged_from = amount(5, between(5, 1_000), "Staged assignment starts at this many agents.", SMALL)
     draw_share = models.FloatField(
         null=True,
         blank=True,
         validators=SHARE,
-        help_text="Share of the agents that stop which run the rest all the same, so that estimates can be "
-        "checked; empty: a quarter until 30 full runs can be replayed, then a tenth.",
+        help_text="Share of stopped agents that run all tasks anyway, to check estimates; empty: a quarter "
+        "until 30 full runs can be replayed, then a tenth.",
     )
-    audit_share = amount(0.05, SHARE, "Share of k asked for outside the subset.", models.FloatField)
-    review = choice(Review.AUTOMATIC, "Whether a submission counts at once, or waits for an operator.")
-    members_only = models.BooleanField(default=True, help_text="Only members submit.")
-    quota_per_account = amount(
-        100, between(1), "Submissions an account makes in a UTC day, with all of its tokens."
+    audit_share = amount(
+        0.05, SHARE, "Share of extra tasks from outside the subset, to detect tuning.", models.FloatField
     )
-    quota_per_agent = amount(20, between(1), "Submissions of one agent in a UTC day.")
-    backdating_days = amount(
-        30, between(0, 36_500), "How far submitted_at may lie before the delivery without an operator."
-    )
-    assignment_days = amount(14, between(1, 36_500), "How long an assignment stays open.")
-    rerun_days = amount(21, between(1, 36_500), "The deadline of a rerun request.")
+    review = choice(Review.AUTOMATIC, "Whether a submission counts at once or waits for an operator.")
+    members_only = models.BooleanField(default=True, help_text="Only members may submit.")
+    quota_per_account = amount(100, between(1), "Submissions per account and UTC day, over all its tokens.")
+    quota_per_agent = amount(20, between(1), "Submissions per agent and UTC day.")
+    backdating_days = amount(30, between(0, 36_500), "Days that submitted_at may lie before the delivery.")
+    assignment_days = amount(14, between(1, 36_500), "Days that an assignment stays open.")
+    rerun_days = amount(21, between(1, 36_500), "Days until a rerun request expires.")
     publish_every = models.PositiveIntegerField(default=60, help_text="Seconds between two public boards.")
-    show_costs = models.BooleanField(default=True, help_text="Visitors see what runs cost.")
-    base_seed = amount(
-        0, between(0), "Every random draw derives from it and stable names.", models.BigIntegerField
-    )
+    show_costs = models.BooleanField(default=True, help_text="Visitors see costs.")
+    base_seed = amount(0, between(0), "Seed of every random draw.", models.BigIntegerField)
     created_at = models.DateTimeField(db_default=Now())
     created_by = models.ForeignKey(User, models.PROTECT, null=True, blank=True, related_name="+")
 

@@ -11,7 +11,7 @@ MAX_NAMED = 20
 
 
 class NoSuchBenchmark(Missing):
-    message = "There is no benchmark of this name."
+    message = "Unknown benchmark. Check the name."
 
 
 def benchmark_of(slug: str) -> Benchmark:

@@ -38,7 +38,7 @@ class AgentDescription(NamedTuple):
 
 
 class AgentMismatch(Conflict):
-    message = "An agent of this name, or of one that reads like it, is known and differs."
+    message = "An agent with this or a similar name already exists and differs."
 
 
 @transaction.atomic
@@ -102,7 +102,7 @@ def _check_stays(field: str, known: Mapping[str, str], delivered: Mapping[str, s
     moved = [name for name, value in delivered.items() if value and known.get(name, "") not in ("", value)]
     if moved:
         lines = (
-            f"The task {name!r} is in the {field} {known[name]!r}, but was delivered in {delivered[name]!r}."
+            f"The task {name!r} is in the {field} {known[name]!r}, but came with {delivered[name]!r}."
             for name in moved[:N_NAMED]
         )
         message = "\n".join(lines) + _in_all(len(moved), "tasks")
@@ -189,7 +189,7 @@ def _check_looks_like_none(
 
 
 def reads_like(kind: str, name: str, known: str) -> str:
-    return f"The {kind} {name!r} reads like {known!r}, which is known here"
+    return f"The {kind} {name!r} reads like {known!r}, which already exists"
 
 
 def look_alikes(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
@@ -208,7 +208,7 @@ def look_alikes(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
 def refuse_look_alikes(kind: str, known_of: Mapping[str, str]) -> None:
     if known_of:
         lines = (
-            f"{reads_like(kind, name, known)}; spell it that way, or give it another name."
+            f"{reads_like(kind, name, known)}. Use that spelling or another name."
             for name, known in list(known_of.items())[:N_NAMED]
         )
         message = "\n".join(lines) + _in_all(len(known_of), f"{kind}s")

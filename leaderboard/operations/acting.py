@@ -26,7 +26,7 @@ RECORDED: dict[str, str | None] = {
 
 
 def reason_missing() -> Refusal:
-    return Refusal("Say why: what changes the state of a benchmark needs a reason.", code="reason_missing")
+    return Refusal("A reason is required. Say why.", code="reason_missing")
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, standing_submissions
 
 N_NAMED = 10
-IN_ORDER = "earlier deliveries come first, and the lowest outcomes of one that is no whole run"
+IN_ORDER = "earlier submissions count first, with their lowest results if they are not whole runs"
 
 
 def asked_tasks(benchmark: Benchmark) -> list[int] | None:
@@ -107,9 +107,9 @@ def absent(
         meanwhile = (
             "its score on all tasks is estimated"
             if not unranked
-            else "they count as failures, each as often as the task with the most trials was run"
+            else "they count as failures, as often as the task with most trials ran"
             if missing == MissingPlaces.ZERO
-            else "the agent is listed without a rank"
+            else "the agent is not ranked"
         )
         yield (
             f"{len(lacks):,} of the {len(names):,} tasks asked for {'has' if len(lacks) == 1 else 'have'} "
@@ -133,7 +133,7 @@ def uneven(
     few = sorted({names[task] for (task, _), n in n_trials.items() if n == fewest})
     of_some = f"{what} have from {fewest:,} to {max(n_trials.values()):,} trials"
     if missing == MissingPlaces.ZERO and names.keys() - {task for task, _ in n_trials}:
-        yield f"{of_some}, and others none: until all are delivered, what is absent counts as failed"
+        yield f"{of_some}, and others none: until all are delivered, missing results count as failures"
         return
     yield (
         f"{of_some}: on each only {counting(fewest)}, as many as there are of the fewest ({first(few)}); "
@@ -155,10 +155,10 @@ TrialDelivery = tuple[pa.Table, Submission]
 is not stored.
 """
 BATCHES = (
-    "tasks come in batches, until the standard error is at most 3 points and the agent cannot reach the "
-    "podium, or it is under 1 point and the agent cannot lead: ask again once these are delivered"
+    "tasks come in batches until the standard error is at most 3 points and the agent cannot reach the "
+    "top places, or is under 1 point and the agent cannot lead. Ask again after these results"
 )
-NOT_YET_TOLD = "whether the rest is to be run all the same is told once this is delivered"
+NOT_YET_TOLD = "after these results you learn whether to run the rest"
 STORED = ("stage", "n_run", "score", "lower", "upper", "se", "podium", "best", "reason")
 
 

@@ -40,7 +40,7 @@ def not_your_agent() -> Forbidden:
 
 
 def nothing_lacks() -> Conflict:
-    return Conflict("This agent has run everything that it could be asked for.", code="nothing_lacks")
+    return Conflict("This agent already ran all its tasks.", code="nothing_lacks")
 
 
 @transaction.atomic
@@ -75,9 +75,9 @@ def assign(
 
 def check_open(benchmark: Benchmark) -> None:
     if benchmark.frozen_at:
-        raise Frozen(f"Intake of this benchmark is frozen: {benchmark.frozen_reason}")
+        raise Frozen(f"This benchmark takes no results at present: {benchmark.frozen_reason}")
     if of := benchmark.replay and benchmark.replay["of"]:
-        raise Conflict(f"This is a replay of {of} and takes nothing new; deliver to {of}.", code="replay")
+        raise Conflict(f"This is a replay of {of} and takes no results. Submit to {of}.", code="replay")
 
 
 def agent_of(
@@ -261,7 +261,7 @@ def check_asked(assignment: Assignment | None, rows: pa.Table, before: pa.Table)
     if again := _run_under_other_labels(benchmark, rows, before):
         raise Conflict(
             "Some of these tasks were run before under another prompt or judge, and an agent that is asked "
-            "batch by batch runs each once; nothing was stored. Name the submission that this one "
+            "batch by batch runs each once. Nothing was stored. Name the submission that this one "
             "`replaces`, if its labels were wrong.",
             code="not_asked_for",
             n_tasks=len(again),

@@ -38,7 +38,7 @@ def back_up(file: Path) -> int:
     """Write what is committed now; the service may go on. Returns the version of the server."""
     dump = _program("pg_dump")
     if not _n_tables():
-        raise Conflict("The tables are not there yet: there is nothing to back up.", code="no_tables")
+        raise Conflict("The database has no tables yet, so there is nothing to back up.", code="no_tables")
     form = ("--format=custom", "--no-owner", "--no-privileges", "--lock-wait-timeout=60s")
     left_out = [f"--exclude-table-data={table}" for table in REBUILT]
     with file.open("xb"):
@@ -88,7 +88,7 @@ def _description(file: Path) -> tuple[int, schema.Names, set[str]]:
     version = re.search(r"Dumped from database version: (\d+)", head)
     names = re.findall(r"^\d+\t(\S+)\t(\S+)\t", rows, re.MULTILINE)
     if not version or not names:
-        raise Refusal(f"{file} holds a backup of another database, not of this service.", code="no_backup")
+        raise Refusal(f"{file} is a backup of another database, not of this service.", code="no_backup")
     tables = re.findall(r"^\d+; \d+ \d+ TABLE DATA \S+ (\S+)", head, re.MULTILINE)
     return int(version[1]), frozenset(names), set(tables)
 
@@ -162,7 +162,7 @@ def _run(program: str, *arguments: str) -> None:
 def _read(program: str, *arguments: str) -> str:
     ended = subprocess.run([program, *arguments], capture_output=True, text=True, errors="replace")
     if ended.returncode:
-        raise Refusal(f"This is no file that `backup` wrote: {_error_in(ended.stderr)}", code="no_backup")
+        raise Refusal(f"This is not a file of `backup`: {_error_in(ended.stderr)}", code="no_backup")
     return ended.stdout
 
 

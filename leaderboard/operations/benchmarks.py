@@ -44,9 +44,11 @@ def create_benchmark(
     try:
         validate_slug(slug)
     except ValidationError:
-        raise Refusal("A name in addresses has letters, digits, - and _ alone.", code="not_a_slug") from None
+        raise Refusal(
+            "Invalid name for an address. Use letters, digits, - and _.", code="not_a_slug"
+        ) from None
     if Benchmark.objects.filter(slug=slug).exists():
-        raise Conflict("There is a benchmark of this name already.", code="slug_taken")
+        raise Conflict("A benchmark with this name already exists.", code="slug_taken")
     with acting(by=by, reason=reason):
         list_tasks(slug=slug, tasks=tasks, by=by, reason=reason)
         benchmark = Benchmark.objects.get(slug=slug)
@@ -62,7 +64,7 @@ def turn(
     """Turn a switch on, which keeps the reason for all to see, or off."""
     locked = locked_benchmark(benchmark)
     if bool(getattr(locked, f"{switch}_at")) == on:
-        raise Conflict("The switch stands so already.", code="already_so")
+        raise Conflict("No change: it is already set like this.", code="already_so")
     with acting(by=by, reason=reason):
         setattr(locked, f"{switch}_at", as_of if on else None)
         setattr(locked, f"{switch}_reason", reason if on else "")
@@ -120,7 +122,7 @@ def describe_benchmark(
 ) -> list[str]:
     """Set what is said of a benchmark and return the names of the fields that changed."""
     locked = locked_benchmark(benchmark)
-    rule = f"is not a field here; known are {', '.join(DESCRIBED)}"
+    rule = f"unknown field; known: {', '.join(DESCRIBED)}"
     faults = [Fault(None, name, None, rule) for name in values if name not in DESCRIBED]
     changed = [name for name in DESCRIBED if name in values and getattr(locked, name) != values[name]]
     for name in changed:
@@ -149,7 +151,7 @@ def _faults(benchmark: Benchmark, fields: Sequence[str]) -> list[Fault]:
 def task_of(benchmark: Benchmark, name: str) -> Task:
     if task := benchmark.tasks.select_related("benchmark").filter(name=name).first():
         return task
-    raise Missing(f"There is no task {name!r} on {benchmark}.", code="no_such_task")
+    raise Missing(f"Unknown task {name!r} on {benchmark}. Check the spelling.", code="no_such_task")
 
 
 @transaction.atomic

@@ -28,7 +28,7 @@ from leaderboard.submissions.queries import texts_of
 PASSED, NOTED, WARNED = "passed", "noted", "warned"
 N_NAMED = 10
 UNAUDITED = (
-    "it came without an assignment: no task from outside the subset was asked for that would check whether "
+    "it came without an assignment, so no task from outside the subset checks whether "
     "the agent ranks there like the rest"
 )
 
@@ -56,7 +56,7 @@ def check_rows(delivered: DeliveredRows, texts: Texts) -> list[Result]:
             found += _results("audit", [UNAUDITED], level=NOTED)
     found += [*_flags(of), *_fractions(of)]
     links = [(f"links.{name}", pa.array([link])) for name, link in submission.links.items()]
-    revoke = "it will be published with the outcomes: take the submission back, and revoke it"
+    revoke = "it would be published; withdraw the submission and revoke it"
     secrets = [f"{one}; {revoke}" for one in secrets_in([*texts, *links])]
     found += _results("secrets", secrets, "nothing looks like a token or a key")
     noted, dated = [], f"dated {submission.submitted_at:%Y-%m-%d}" if submission.submitted_at else "not dated"
@@ -93,7 +93,7 @@ def _trials(of: DeliveredRows) -> Iterator[Result]:
     if 0 < fewest < n_asked:
         there = "is 1" if fewest == 1 else f"are {fewest:,}"
         zero = of.policy.missing == MissingPlaces.ZERO
-        meanwhile = "those absent count as failures" if zero else "the agent is listed without a rank"
+        meanwhile = "missing results count as failures" if zero else "the agent is not ranked"
         too_few.append(
             f"{n_asked:,} trials of each task were asked for; there {there} so far: until all are delivered, "
             f"{meanwhile}"
@@ -107,7 +107,7 @@ def _beyond(of: DeliveredRows) -> Iterator[str]:
     """Trials beyond those that count; a run after a board has shown the agent is named with that."""
     if not (of.is_capped or of.is_first) and has_been_shown(of.submission.agent):
         return
-    whole = "earlier deliveries first, a whole run with its mean, others with their lowest"
+    whole = "earlier submissions first; a whole run counts with its mean, others with their lowest results"
     why = "no more were asked for" if of.is_capped else whole
     for part in of.blocks[:1] if of.is_capped else [*of.blocks, of.rest]:
         there = asking.trials(of.standing, part)

@@ -122,7 +122,10 @@ def unload_latest(
     """Withdraw what still counts of the latest load; where `arrival` is given, of no other one."""
     gone = latest_load(benchmark)
     if not gone:
-        raise Conflict("No load counts on this benchmark.", code="nothing_to_unload")
+        raise Conflict(
+            "No loaded file counts on this benchmark, so there is nothing to withdraw.",
+            code="nothing_to_unload",
+        )
     if arrival is not None and arrival != gone[0].arrival:
         raise Conflict(
             "Another load is the latest by now; look again at what would go.", code="loaded_meanwhile"
@@ -148,7 +151,7 @@ def confirm(*, uuid: UUID, reason: str, as_of: datetime, by: User | None = None)
     elif InvalidConfirmation.objects.filter(submission=submission).exists():
         obstacle = "they were confirmed before"
     if obstacle:
-        raise Conflict(f"There is nothing to confirm in {uuid}: {obstacle}.", code="nothing_to_confirm")
+        raise Conflict(f"Nothing to confirm in {uuid}: {obstacle}.", code="nothing_to_confirm")
     version = bump_data_version(benchmark=submission.agent.benchmark)
     InvalidConfirmation.objects.create(
         submission=submission, data_version=version, at=as_of, by=by, reason=reason
@@ -163,7 +166,7 @@ def approve(
     """Let an agent be ranked again that took outcomes back after a board had shown it, or a copy count."""
     locked = benchmark.agents.filter(name=agent).select_for_update(no_key=True).first()
     if locked is None:
-        raise Missing(f"There is no agent {agent!r} on {benchmark}.", code="no_such_agent")
+        raise Missing(f"Unknown agent {agent!r} on {benchmark}. Check the spelling.", code="no_such_agent")
     if locked.pk not in withheld(benchmark):
         # A web worker, which only withdraws, never imports what makes a record.
         from leaderboard.studies.records import Reader
@@ -190,7 +193,7 @@ def verify(
     was_verified = is_verified(submission)
     if verified and (was_verified or submission.loaded):
         by_whom = ": an operator loaded it." if submission.loaded else "."
-        raise Conflict(f"The submission {uuid} is verified already{by_whom}", code="nothing_to_verify")
+        raise Conflict(f"Submission {uuid} is already verified{by_whom}", code="nothing_to_verify")
     if not verified and not was_verified:
         raise Conflict(
             f"No operator confirmed the submission {uuid}, so there is nothing to undo.", code="not_verified"
@@ -265,12 +268,12 @@ def report(
     if not text.strip():
         raise Refusal("Say what is wrong with the entry.", code="nothing_said")
     if len(text) > MAX_LENGTH:
-        raise Refusal("A report has at most 5,000 characters.", code="said_too_much")
+        raise Refusal("The report is too long. Use at most 5,000 characters.", code="said_too_much")
     require_seen(text)
     text = text.strip()
     if board is not None and not agent.benchmark.boards.filter(number=board).exists():
-        fault = Fault(None, "board", str(board), "is the number of no board of this benchmark")
-        raise Faulty("The report has a fault; nothing was stored.", faults=(fault,))
+        fault = Fault(None, "board", str(board), "unknown board number")
+        raise Faulty("The report has an error. Nothing was stored.", faults=(fault,))
     if by is not None:
         lock_account(user=by)  # two at once wait for each other
         waiting = Dispute.objects.filter(by=by, decided_at=None)
@@ -293,7 +296,7 @@ def decide(*, dispute: Dispute, upheld: bool, by: User | None, reason: str, as_o
     """Say whether a report is right. What follows (withdraw, confirm, erase) is a step of its own."""
     locked = Dispute.objects.select_for_update().get(pk=dispute.pk)
     if locked.decided_at:
-        raise Conflict("This report has been decided already.", code="decided_already")
+        raise Conflict("This report is already decided.", code="decided_already")
     with acting(by=by, reason=reason):
         locked.decided_at, locked.decided_by, locked.decided_reason, locked.upheld = as_of, by, reason, upheld
         locked.save(update_fields=["decided_at", "decided_by", "decided_reason", "upheld"])

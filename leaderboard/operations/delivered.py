@@ -249,11 +249,11 @@ def _ran(rows: pa.Table, settings: Mapping[int, tuple[object, ...]]) -> set[tupl
 # -------------------------------------------------------------------------------------- what became of it
 
 OF_STATUS = {
-    Status.CHECKING: "It is being checked.",
-    Status.WAITING: "It waits for review, or for the end of its embargo, and does not count yet.",
+    Status.CHECKING: "Checks are running.",
+    Status.WAITING: "It waits for review or for the end of its embargo. It does not count yet.",
     Status.REFUSED: "It was refused and does not count.",
-    Status.SUPERSEDED: "Another submission took its place; it does not count any more.",
-    Status.WITHDRAWN: "It was withdrawn and does not count any more.",
+    Status.SUPERSEDED: "Another submission replaced it. It no longer counts.",
+    Status.WITHDRAWN: "It was withdrawn and no longer counts.",
 }
 
 
@@ -317,12 +317,12 @@ class Followed:
         if sentence := OF_STATUS.get(Status(self.submission.status)):
             return sentence
         if self.entry is None or self.board is None:
-            return "It counts; no board has shown it yet."
+            return "It counts. The next board shows it."
         shows = f"Board {self.board.number} shows {self.entry.name}"
         place = self.entry.line["at"].get(self.board.target) or {}
         if place.get("rank") is None:
             reason = place.get("reason") or "no reason is stored"
-            return f"{shows}: listed without a rank: {reason}."
+            return f"{shows}: not ranked: {reason}."
         lower, upper = place.get("rank_lower"), place.get("rank_upper")
         between = f", between {lower} and {upper} with 95%" if lower is not None else ""
         return f"{shows}: rank {place['rank']}{between}."

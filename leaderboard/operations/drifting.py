@@ -48,7 +48,7 @@ def look(*, benchmark: Benchmark, as_of: datetime) -> str:
         monitors = [*check.result["monitors"], verdict_found(locked)]
         old = locked.alerts.filter(closed_at=None).exclude(subset=check.subset).order_by("id")
         done = [
-            _close(alert, f"subset {alert.subset.number} is in use no more", as_of)
+            _close(alert, f"subset {alert.subset.number} is no longer in use", as_of)
             for alert in old.select_related("subset")
         ]
         done += _heard(locked, check, monitors, as_of)
@@ -60,7 +60,7 @@ def look(*, benchmark: Benchmark, as_of: datetime) -> str:
     done += _reselections(benchmark, check, monitors, as_of)
     if done:
         wake()
-    return "; ".join(filter(None, done)) or "nothing has changed"
+    return "; ".join(filter(None, done)) or "no change"
 
 
 def close_alert(*, alert: Alert, by: User | None, reason: str, as_of: datetime) -> Alert:
@@ -69,7 +69,7 @@ def close_alert(*, alert: Alert, by: User | None, reason: str, as_of: datetime) 
         locked = locked_benchmark(alert.benchmark)
         locked_alert = locked.alerts.get(pk=alert.pk)
         if locked_alert.closed_at:
-            raise Conflict("This alert is closed already.", code="alert_closed")
+            raise Conflict("This alert is already closed.", code="alert_closed")
         _close(locked_alert, reason, as_of, by)
         bump_shown_version(benchmark=locked)
     return locked_alert

@@ -85,7 +85,7 @@ FORBIDDING = (
 
 
 def erased_already() -> Conflict:
-    return Conflict("These names were erased already.", code="erased_already")
+    return Conflict("These names are already erased.", code="erased_already")
 
 
 # Models, how a row is found from its benchmark, and the fields in which names stand

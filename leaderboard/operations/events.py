@@ -90,7 +90,7 @@ def mail_body(event: Event, email: str, payload: dict[str, object]) -> str:
         return as_text(payload)
     where = settings.SITE_URL or LOCAL
     page = [f"{where}{event.payload['path']}"] if event.payload.get("path") else []
-    end = f"You are told because you wished for it; {where}/account ends that."
+    end = f"You asked for these mails. To stop them: {where}/account"
     return "\n\n".join([*_mail_lines(event, email), *page, end]) + "\n"
 
 
@@ -108,13 +108,13 @@ def _mail_lines(event: Event, email: str) -> Iterable[str]:
         for one in event.payload["agents"]:
             rest, day = words.counted(len(one["tasks"]), "task"), event.payload["deadline"][:10]
             yield (
-                f"{one['agent']} stands on the podium of {event.benchmark} by an estimate, and is asked for "
-                f"its remaining {rest} until {day}: ask for an assignment. Until they have arrived it is not "
-                "called the best, and after that day it has no rank without them."
+                f"{one['agent']} is in the top places of {event.benchmark} by an estimate. Run "
+                f"its remaining {rest} until {day}: ask for an assignment. Until then it is not "
+                "called the best; after that day it loses its rank without them."
             )
     elif event.kind == EventKind.SUBMISSION_ACCEPTED:
         agents = ", ".join(event.payload["agents"])
-        yield f"Outcomes of {agents} count from now on; the next board shows them."
+        yield f"Results of {agents} now count. The next board shows them."
     else:
         agents, reason = ", ".join(event.payload["agents"]), event.payload["reason"]
         yield f"A submission of {agents} was refused: {reason}"
@@ -122,12 +122,12 @@ def _mail_lines(event: Event, email: str) -> Iterable[str]:
 
 def _place(line: AtTarget, n_ranked: int) -> str:
     if line.rank is None:
-        return f"listed without a rank: {line.reason}"
+        return f"not ranked: {line.reason}"
     if line.rank_lower is None or line.rank_upper is None:
         return f"rank {line.rank:,} of {n_ranked:,}"
     if line.rank_lower == line.rank_upper:
         return f"rank {line.rank_lower:,} of {n_ranked:,}"
-    return f"may hold ranks {line.rank_lower:,} to {line.rank_upper:,} of {n_ranked:,}"
+    return f"95% rank range {line.rank_lower:,}–{line.rank_upper:,} of {n_ranked:,}"
 
 
 def tell_of_arrivals(

@@ -136,7 +136,9 @@ class _Delivery:
             defaults={"request_sha256": sha256, "created_at": self.as_of},
         )
         if not is_new and bytes(claim.request_sha256) != sha256:
-            raise Conflict("This Idempotency-Key came before with another body.", code="key_reused")
+            raise Conflict(
+                "This Idempotency-Key was used with another body. Use a new key.", code="key_reused"
+            )
         return claim, is_new
 
     def _deliver(self, *, dry_run: bool) -> tuple[Submission, Receipt, list[StatusChange]]:
@@ -213,10 +215,10 @@ class _Delivery:
     def _check_date(self, policy: Policy) -> None:
         if self._is_backdated(policy):
             days = f"{policy.backdating_days} days before this delivery"
-            rule = f"lies more than {days}; older dates need an operator"
+            rule = f"lies more than {days}; ask an operator to load older dates"
             at = self.parsed.flat.submitted_at[self.first]
             fault = Fault(row=None, field="submitted_at", value=str(at), rule=rule)
-            raise Faulty("The delivery has faults; nothing was stored.", faults=(fault,))
+            raise Faulty("The submission has errors. Nothing was stored.", faults=(fault,))
 
     def _draft(
         self,
@@ -304,12 +306,12 @@ def _describe_agent(parsed: Body, metadata: FileMetadata) -> AgentDescription:
     of_envelope = {"version": parsed.version, "organisation": parsed.organisation}
     of_file = {"version": metadata.versions[0], "organisation": metadata.organisations[0]}
     faults = tuple(
-        Fault(None, name, of_file[name], f"beside the file stands {value!r}; leave one of the two out")
+        Fault(None, name, of_file[name], f"the request states {value!r}; remove one of the two")
         for name, value in of_envelope.items()
         if value and of_file[name] not in ("", value)
     )
     if faults:
-        raise Faulty("The delivery has faults; nothing was stored.", faults=faults)
+        raise Faulty("The submission has errors. Nothing was stored.", faults=faults)
     described = {name: value or of_file[name] for name, value in of_envelope.items()}
     return AgentDescription(flat.agents[0], flat.scaffolds[0], flat.models[0], **described)
 
@@ -321,7 +323,9 @@ def _replaced_submissions(uuid: UUID | None, agent: Agent, *, by_operator: bool)
         if old.loaded and not by_operator:
             raise not_your_submission()
         return [old]
-    raise Conflict("`replaces` must name a live submission of the same agent.", code="nothing_to_replace")
+    raise Conflict(
+        "`replaces` must name a submission of the same agent that still counts.", code="nothing_to_replace"
+    )
 
 
 def _check_not_delivered(agent: Agent, matched: MatchedRows, replaces: list[Submission]) -> None:

@@ -62,7 +62,7 @@ def ask(
     *, kind: str, benchmark: Benchmark | None, by: User | None, reason: str, as_of: datetime, about: str = ""
 ) -> JobRun:
     if kind not in JOBS:
-        raise Missing(f"There is no job {kind!r}; known are {', '.join(JOBS)}.", code="no_such_job")
+        raise Missing(f"Unknown job {kind!r}. Use one of {', '.join(JOBS)}.", code="no_such_job")
     of = {"benchmark": benchmark, "about": about}
     return runs.queue(kind=kind, lane=JOBS[kind].lane, by=by, reason=reason, as_of=as_of, **of)
 
@@ -282,7 +282,7 @@ def clear(*, as_of: datetime) -> str:
 
 def _benchmark(run: JobRun) -> Benchmark:
     if run.benchmark is None:
-        raise Missing(f"{run.kind} is run for one benchmark, and none is named.", code="no_such_job")
+        raise Missing(f"{run.kind} needs a benchmark.", code="no_such_job")
     return run.benchmark
 
 

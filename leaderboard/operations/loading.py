@@ -168,7 +168,7 @@ def _check_spelling(files: Mapping[str, FlatFile]) -> None:
                 rule = f'is "{excerpt(other)}" in {where}; spell each {column} one way (in {file})'
                 faults.append(Fault(None, column, excerpt(name), rule))
     if faults:
-        message = "The files spell a name in two ways; nothing was stored."
+        message = "The files spell a name in two ways. Nothing was stored."
         raise Faulty(message, faults=tuple(faults[:MAX_FAULTS]), n_faults=len(faults))
 
 
@@ -250,11 +250,11 @@ class _Load:
                 value=_outcome_text(row),
                 rule=f"is stored as {_outcome_text(both[tuple(row[k] for k in KEY)])} for agent "
                 f"{matched.agents[row['agent']].name!r}, task {matched.task_names[row['task']]!r}, "
-                f"trial {row['trial']}; --replace supersedes the stored submission",
+                f"trial {row['trial']}; add --replace to replace the stored submission",
             )
             for i, row in zip(where, rows.to_pylist(), strict=False)
         )
-        message = f"{self.called} contradicts what is stored; nothing was stored."
+        message = f"{self.called} contradicts stored results. Nothing was stored."
         return Faulty(message, faults=faults, n_faults=len(where))
 
     def drafts(self) -> Iterator[tuple[Submission, pa.Table, list[Submission]]]:
@@ -390,7 +390,7 @@ def _as_flat(path: Path, options: Sequence[str]) -> tuple[Path, list[str]]:
     try:
         done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=MAX_SECONDS)
     except subprocess.TimeoutExpired:
-        raise Refusal("The table takes too long to read; load it at the command line.") from None
+        raise Refusal("The table takes too long to read. Load it on the command line.") from None
     if done.returncode:
         why = done.stderr.strip().removeprefix("python -m analytics table: ")
         raise Refusal(why or "The table is too large.")

@@ -32,7 +32,7 @@ REASON = "an assignment was asked for under this name over a day ago, and nothin
 def agent_named(benchmark: Benchmark, name: str) -> Agent:
     if agent := benchmark.agents.select_related("benchmark").filter(name=name).first():
         return agent
-    raise Missing(f"There is no agent {name!r} on {benchmark}.", code="no_such_agent")
+    raise Missing(f"Unknown agent {name!r} on {benchmark}. Check the spelling.", code="no_such_agent")
 
 
 @transaction.atomic
@@ -47,7 +47,7 @@ def rename(*, agent: Agent, name: str, by: User | None, reason: str, as_of: date
             f"{locked.name!r} was merged into {locked.merged_into}; rename that one.", code="merged_already"
         )
     if not is_name(name):
-        raise Refusal("A name has 1 to 255 characters and none that cannot be seen.", code="not_a_name")
+        raise Refusal("Invalid name. Use 1 to 255 visible characters.", code="not_a_name")
     _check_free(locked, name)
     with acting(by=by, reason=reason):
         if folded(name) != folded(locked.name):
@@ -104,7 +104,7 @@ def check_mergeable(source: Agent, target: Agent) -> None:
         if n_shared := int(one.join(other, keys=key, join_type="inner").num_rows):
             why = f"both hold an outcome of the same task, setting and trial, {n_shared:,} times"
     if why:
-        raise Conflict(f"{source.name!r} cannot be merged into {target.name!r}: {why}.", code="cannot_merge")
+        raise Conflict(f"Cannot merge {source.name!r} into {target.name!r}: {why}.", code="cannot_merge")
 
 
 def _locked(agents: Iterable[Agent]) -> list[Agent]:

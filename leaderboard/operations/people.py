@@ -42,7 +42,7 @@ def invite(
     try:
         validate_email(address)
     except ValidationError:
-        raise Refusal(f"{email!r} is not an e-mail address.", code="not_an_address") from None
+        raise Refusal(f"Invalid e-mail address: {email!r}.", code="not_an_address") from None
     secret = secrets.token_urlsafe(32)
     with acting(by=by, reason=reason):
         invitation = Invitation.objects.create(
@@ -68,9 +68,9 @@ def invitation_of(secret: str, *, as_of: datetime, locked: bool = False) -> Invi
         invitations = invitations.select_for_update(of=("self",))
     invitation = invitations.filter(sha256=_sha256(secret)).first()
     if invitation is None:
-        raise Missing("This invitation is not known here.", code="no_such_invitation")
+        raise Missing("Unknown invitation. Check the link.", code="no_such_invitation")
     if why := why_over(invitation, as_of=as_of):
-        raise Conflict(f"This invitation {why}. Ask whoever sent it for another one.", code="invitation_over")
+        raise Conflict(f"This invitation {why}. Ask for another one.", code="invitation_over")
     return invitation
 
 
@@ -151,7 +151,7 @@ def revoke_invitation(*, invitation: Invitation, by: User | None, reason: str, a
 def account_of(email: str) -> User:
     user = User.objects.filter(email=email.strip().lower()).first()
     if user is None:
-        raise Missing("There is no account of this address; invite it.", code="no_such_account")
+        raise Missing("No account has this address. Invite it first.", code="no_such_account")
     return user
 
 
@@ -186,7 +186,7 @@ def make_token(
     _require_name(name, "a token's name")
     lock_account(user=user)
     if user.tokens.filter(revoked_at=None, expires_at__gt=as_of).count() >= MAX_TOKENS:
-        raise Conflict("An account has at most 100 tokens in use; revoke one first.", code="too_many_tokens")
+        raise Conflict("This account has 100 tokens, the maximum. Revoke one first.", code="too_many_tokens")
     with acting(by=user, reason="made on the account's page"):
         return _create_token(user, name, scope, benchmarks, as_of, timedelta(days=days))
 
@@ -199,7 +199,7 @@ def wish_for_mail(*, user: User, wanted: bool) -> None:
 def revoke_token(*, token: ApiToken, by: User | None, reason: str, as_of: datetime) -> None:
     locked = ApiToken.objects.select_for_update().get(pk=token.pk)
     if locked.revoked_at:
-        raise Conflict("This was revoked already.", code="revoked_already")
+        raise Conflict("This is already revoked.", code="revoked_already")
     with acting(by=by, reason=reason):
         locked.revoked_at = as_of
         locked.save(update_fields=["revoked_at"])

@@ -30,7 +30,7 @@ from leaderboard.submissions.parsing.flat import Fault, excerpt
 
 
 def policy_changed_meanwhile() -> Conflict:
-    return Conflict("The policy was changed meanwhile; look at it again.", code="policy_changed_meanwhile")
+    return Conflict("The policy changed in the meantime. Look at it again.", code="policy_changed_meanwhile")
 
 
 def changed_policy(*, benchmark: Benchmark, values: Mapping[str, str]) -> Policy:
@@ -46,11 +46,11 @@ def changed_policy(*, benchmark: Benchmark, values: Mapping[str, str]) -> Policy
 
         resolve_missing(policy)
     if not faults and not policy.band_lo < policy.band_hi:
-        of_lo = Fault(None, "band_lo", f"{policy.band_lo}", f"it has to lie below band_hi, {policy.band_hi}")
-        of_hi = Fault(None, "band_hi", f"{policy.band_hi}", f"it has to lie above band_lo, {policy.band_lo}")
+        of_lo = Fault(None, "band_lo", f"{policy.band_lo}", f"must be below band_hi, {policy.band_hi}")
+        of_hi = Fault(None, "band_hi", f"{policy.band_hi}", f"must be above band_lo, {policy.band_lo}")
         faults.append(of_lo if policy.band_hi == before.band_hi else of_hi)
     if not faults and policy.assignment == Assigning.STAGED and policy.duplicates != Duplicates.MEAN:
-        rule = "it has to be `mean` where `assignment` is `staged`: each batch is a delivery of its own"
+        rule = "must be `mean` if `assignment` is `staged`, because each batch is a submission"
         faults.append(Fault(None, "duplicates", policy.duplicates, rule))
     if faults:
         raise Faulty("The policy was not changed.", faults=tuple(faults))
@@ -62,7 +62,7 @@ def _values(benchmark: Benchmark, texts: Mapping[str, str]) -> tuple[dict[str, A
     faults: list[Fault] = []
     for field, text in texts.items():
         if field not in RULES:
-            rule = f"is not a field of a policy; known are {', '.join(RULES)}"
+            rule = f"unknown field; known: {', '.join(RULES)}"
             faults.append(Fault(None, excerpt(field), None, rule))
             continue
         try:
@@ -75,7 +75,7 @@ def _values(benchmark: Benchmark, texts: Mapping[str, str]) -> tuple[dict[str, A
             else:
                 values[field] = RULES[field].read(text)
         except (ValueError, KeyError, RecursionError):
-            faults.append(Fault(None, field, excerpt(text), f"it is {RULES[field].words}"))
+            faults.append(Fault(None, field, excerpt(text), f"use {RULES[field].words}"))
     unknown = set(values.get("universe") or ()) - set(active_tasks(benchmark).values_list("name", flat=True))
     faults += [Fault(None, "universe", excerpt(name), "is not an active task") for name in sorted(unknown)]
     return values, faults

@@ -71,7 +71,7 @@ SocketAddress = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 
 class AddressRefused(Refusal):
-    message = "This is no address that webhooks may have."
+    message = "Webhooks cannot use this address."
 
 
 class NotDelivered(Exception):

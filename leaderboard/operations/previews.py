@@ -70,10 +70,10 @@ def _foresee(reader: Reader, change: Callable[[], None], reason: str) -> Foresee
     try:
         after = _standings(reader)
     except CoreError as error:
-        return Foreseen([f"{reason} the present outcomes carry no board: {error}."])
+        return Foreseen([f"{reason} the results cannot be ranked: {error}."])
     if after is None:
         return Foreseen([f"{reason} there would be nothing to rank."])
-    sentences = [*_subset(before, after), *_ranks(before, after)] or ["No rank changes, nor the subset."]
+    sentences = [*_subset(before, after), *_ranks(before, after)] or ["No change in ranks or ranking tasks."]
     old = {line.agent: line.at[before.target] for line in before.agents}
     places = [
         (line.agent, old.get(line.agent, AtTarget()), line.at[after.target]) for line in words.in_order(after)
@@ -95,18 +95,18 @@ def _standings(reader: Reader) -> Standings | None:
 
 def _subset(before: Standings, after: Standings) -> Iterator[str]:
     if before.n_tasks != after.n_tasks:
-        yield f"{words.counted(after.n_tasks, 'task')} would be active instead of {before.n_tasks:,}."
+        yield f"{words.counted(after.n_tasks, 'task')} would count instead of {before.n_tasks:,}."
     if before.n_complete != after.n_complete:
         n = words.counted(after.n_complete, "agent")
         yield f"{n} would be complete instead of {before.n_complete:,}."
     old, new = (set(one.subset.tasks) if one.subset else set() for one in (before, after))
     if old != new:
         yield (
-            f"The subset would have {words.counted(len(new), 'task')} instead of {len(old):,}: "
+            f"There would be {words.counted(len(new), 'task')} instead of {len(old):,}: "
             f"{len(new - old):,} enter, {len(old - new):,} leave ({_band(before)} now, {_band(after)} then)."
         )
     elif after.subset and after.subset.number:
-        yield f"The subset stays, with {words.counted(len(new), 'task')}: it is fixed until a reselection."
+        yield f"The {words.counted(len(new), 'ranking task')} stay until you approve others."
 
 
 def _band(board: Standings) -> str:
@@ -115,7 +115,7 @@ def _band(board: Standings) -> str:
 
 def _ranks(before: Standings, after: Standings) -> Iterator[str]:
     if before.target != after.target:
-        yield f"The board would be ordered by the target {after.target} instead of {before.target}."
+        yield f"Ranks would use the target {after.target} instead of {before.target}."
     old, new = ({line.agent: line.at[one.target].rank for line in one.agents} for one in (before, after))
     moved = [agent for agent in new if new[agent] != old.get(agent)]
     if moved:
@@ -217,8 +217,8 @@ def common_tasks(benchmark: Benchmark) -> list[str]:
     common = now.shared_tasks if now else ()
     if len(common) < MIN_COMMON:
         raise Conflict(
-            f"Only {len(common)} tasks have an outcome from at least 95% of the agents; from {MIN_COMMON} on "
-            "they can be made the tasks of the benchmark.",
+            f"Only {len(common)} tasks have an outcome from at least 95% of the agents; with {MIN_COMMON} or "
+            "more they can be made the tasks of the benchmark.",
             code="too_few_common_tasks",
         )
     return list(common)

@@ -21,11 +21,11 @@ AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
 
 class NoSuchSubmission(Missing):
-    message = "There is no such submission."
+    message = "Unknown submission. Check the id."
 
 
 class CountsNoMore(Conflict):
-    message = "A submission that was refused, superseded or withdrawn does not count any more."
+    message = "This submission was refused, replaced or withdrawn and no longer counts."
 
 
 def latest_run(benchmark: Benchmark, kind: str) -> JobRun | None:

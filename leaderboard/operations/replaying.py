@@ -60,7 +60,7 @@ def slug_taken() -> Conflict:
 
 
 def is_replay() -> Conflict:
-    return Conflict("This benchmark is a replay itself: replay its source.", code="is_replay")
+    return Conflict("This benchmark is a replay. Replay its source.", code="is_replay")
 
 
 def replay(
@@ -103,7 +103,7 @@ def store_replay(*, source: Benchmark, slug: str, progress: Progress | None) -> 
         with one_blas_thread():
             result, courses = courses_of(now, decisions_of(source), progress)
     except CoreError as refusal:
-        raise Refusal(f"No replay can be stored: {refusal}.", code="cannot_compute") from refusal
+        raise Refusal(f"Cannot store a replay: {refusal}.", code="cannot_compute") from refusal
     with TemporaryDirectory() as folder, ExportTransaction(source) as snapshot:
         path = Path(folder) / "outcomes.parquet"  # all that counts, as it is exported
         with path.open("wb") as file:

@@ -48,16 +48,16 @@ from leaderboard.studies.reruns import (
 from leaderboard.studies.services import CheckClaim
 
 N_VALIDATION = 2  # a week at most
-ON_THE_PODIUM = "it stands on the podium by an estimate, and who does runs all tasks"
-OVERTAKEN = "it stands on the podium no more"
+ON_THE_PODIUM = "it is in the top places by an estimate, so it must run all tasks"
+OVERTAKEN = "it stands on the podium no more"  # stored, and found by this text
 _BY_HAND = Q(request__status=RerunStatus.CANCELLED) & ~Q(request__closed_reason=OVERTAKEN)
 ONE_IN = 5  # newcomers is drawn: what a subset saves must not go into proving it
-NO_AGENT_TO_ASK = "No agent has run the subset alone since it was fixed, so none can be asked for the rest."
-FULL_RUNS_ONLY = "An operator asked for full runs only, so every new agent runs all tasks already."
+NO_AGENT_TO_ASK = "No agent ran only the ranking tasks, so none can run the rest."
+FULL_RUNS_ONLY = "An operator asked for full runs only, so every new agent already runs all tasks."
 
 
 class CannotRequestRuns(Conflict):
-    message = "No agent can be asked for a full run."
+    message = "No agent is available for a full run."
 
 
 # ------------------------------------------------------------------------------------------------- opening
@@ -270,7 +270,7 @@ def close_due(*, as_of: datetime) -> str:
     """Note which runs have arrived, and close what is complete or over; say what was done."""
     waiting = Benchmark.objects.filter(rerun_requests__status=RerunStatus.OPEN).distinct().order_by("slug")
     done = [close_answered_requests(benchmark=benchmark, as_of=as_of) for benchmark in waiting]
-    return "; ".join(filter(None, done)) or "no request has changed"
+    return "; ".join(filter(None, done)) or "no change"
 
 
 def close_answered_requests(*, benchmark: Benchmark, as_of: datetime) -> str:
@@ -313,13 +313,13 @@ def _close_if_over(
     if not absent:
         return _close(request, RerunStatus.FULFILLED, "all runs have arrived", as_of)
     if request.subset_id and (subset is None or request.subset_id != subset.pk):
-        return _close(request, RerunStatus.CANCELLED, "its subset is in use no more", as_of)
+        return _close(request, RerunStatus.CANCELLED, "its subset is no longer in use", as_of)
     if request.deadline <= as_of:
         if request.kind == RerunKind.RECALL and request.benchmark.frozen_at:
             return ""  # it cannot deliver
         if request.kind == RerunKind.RECALL and not _still_owes(request):
             return _close(request, RerunStatus.CANCELLED, OVERTAKEN, as_of)
-        message = _close(request, RerunStatus.EXPIRED, f"{absent} runs have not arrived in time", as_of)
+        message = _close(request, RerunStatus.EXPIRED, f"{absent} runs did not arrive in time", as_of)
         for alert in request.alerts.filter(closed_at=None):  # it stands unanswered
             about = f"alert {alert.pk} unanswered by request {request.pk}"
             to_do = "ask again, choose the subset anew, or ask for full runs only"
@@ -374,7 +374,7 @@ def close_request(*, request: RerunRequest, by: User | None, reason: str, as_of:
         locked = locked_benchmark(request.benchmark)
         locked_request = locked.rerun_requests.get(pk=request.pk)
         if locked_request.status != RerunStatus.OPEN:
-            raise Conflict(f"Request {request.pk} is {locked_request.status} already.", code="request_closed")
+            raise Conflict(f"Request {request.pk} is already {locked_request.status}.", code="request_closed")
         _close(locked_request, RerunStatus.CANCELLED, reason, as_of, by)
         bump_shown_version(benchmark=locked)
         wake()

@@ -41,7 +41,7 @@ N_NAMED = 5
 
 
 class NothingWouldChange(Conflict):
-    message = "Chosen again today, the subset would be the same: no task would enter or leave."
+    message = "No change: the same ranking tasks would be chosen today."
 
 
 def propose(
@@ -63,7 +63,7 @@ def propose(
         known = [variant for variant in content["variants"].values() if "tasks" in variant]
         if not known:
             why = content["variants"]["plain"]["reason"]
-            raise Conflict(f"There is no subset to propose: {why}.", code="unsuited")
+            raise Conflict(f"No proposal is possible: {why}.", code="unsuited")
         if not any(_changes(variant) for variant in known):
             raise NothingWouldChange
         return _store(
@@ -163,7 +163,7 @@ def _store(proposal: Reselection) -> Reselection:
     """Store a proposal in the place of the open one, unless that rests on later outcomes."""
     benchmark = locked_benchmark(proposal.benchmark)
     if active_subset(benchmark) != proposal.previous:
-        raise Conflict("Another subset was activated while this proposal was computed.", code="outdated")
+        raise Conflict("Other ranking tasks were activated meanwhile. Make a new proposal.", code="outdated")
     if older := open_proposal(benchmark):
         if older.data_version > proposal.data_version:
             raise Conflict(

@@ -44,7 +44,7 @@ class Due:
 
 
 class AlreadyAsked(Conflict):
-    message = "This job is queued or running already."
+    message = "This job is already queued or running."
 
 
 class ClaimLost(RuntimeError):
@@ -76,7 +76,7 @@ def queue(*, kind: str, lane: Lane, by: User | None, reason: str, as_of: datetim
 def running(pk: int) -> JobRun:
     run = JobRun.objects.select_related("benchmark").filter(pk=pk, status=JobStatus.RUNNING).first()
     if run is None:
-        raise Missing("No run of this number is under way; the scheduler begins runs.", code="not_running")
+        raise Missing("No such run is in progress. The scheduler starts runs.", code="not_running")
     return run
 
 

@@ -58,7 +58,7 @@ ALL_WITHDRAWN = (
 
 
 class NothingToRank(Refusal):
-    message = "This benchmark has no outcomes yet, so there is nothing to rank."
+    message = "This benchmark has no results yet. Load some first."
 
 
 @contextmanager
@@ -158,7 +158,9 @@ def compute_reselection(
     """Compute what could replace the subset in use; returns that, the data version and the proposals."""
     now, known = _present(benchmark, as_of)
     if known.subset is None:
-        raise Conflict("No subset is fixed yet, so there is nothing to reselect.", code="no_subset_in_use")
+        raise Conflict(
+            "The ranking tasks are not fixed yet, so there is nothing to change.", code="no_subset_in_use"
+        )
     if now.n_complete < now.policy.subset_from:
         raise Conflict(
             f"{now.n_complete} agents are complete; a subset that stays is chosen from "

@@ -184,7 +184,7 @@ def _check_decided(benchmark: Benchmark) -> None:
             code="undecided",
         )
     if benchmark.reselections.filter(status=ReselectionStatus.PROPOSED).exists():
-        raise Conflict("Another subset is proposed: approve or reject it.", code="undecided")
+        raise Conflict("A proposal is open. Approve or reject it first.", code="undecided")
 
 
 def _names(named: AnyModel, benchmark: Benchmark) -> dict[int, str]:
@@ -253,7 +253,7 @@ class _Arrival:
             with self._archive.open(table(model)) as part:
                 text_in(part, into=_staged(model), columns=_listed(model))
         if rows := _run(ARRIVED, _staged(Submission)):
-            raise Conflict(f"It is here already, as {rows[0][0]}.", code="is_here")
+            raise Conflict(f"It already exists here as {rows[0][0]}.", code="is_here")
         numbered = [model for model in PATHS if isinstance(model._meta.pk, models.AutoField)]
         self._ends = {model: ends for model in numbered if (ends := self._span(model))}
         for model in PATHS:

@@ -50,7 +50,7 @@ SECRET_PREFIX = "bsw_"
 
 
 def is_disabled() -> Conflict:
-    return Conflict("This webhook is disabled; add it anew.", code="is_disabled")
+    return Conflict("This webhook is disabled. Add it again.", code="is_disabled")
 
 
 def add_webhook(
@@ -101,13 +101,13 @@ def send_again(*, delivery: Notification, as_of: datetime) -> None:
 def webhook_of(benchmark: Benchmark, number: int) -> Webhook:
     if webhook := benchmark.webhooks.filter(pk=number).first():
         return webhook
-    raise Missing(f"There is no webhook {number} on {benchmark}.", code="no_such_webhook")
+    raise Missing(f"Unknown webhook {number} on {benchmark}.", code="no_such_webhook")
 
 
 def delivery_of(benchmark: Benchmark, number: int) -> Notification:
     if delivery := Notification.objects.filter(event__benchmark=benchmark, pk=number).first():
         return delivery
-    raise Missing(f"There is no delivery {number} on {benchmark}.", code="no_such_delivery")
+    raise Missing(f"Unknown delivery {number} on {benchmark}.", code="no_such_delivery")
 
 
 def due_deliveries(as_of: datetime) -> QuerySet[Notification]:

@@ -52,7 +52,7 @@ ONE_TASK = {"full": "the one task", "subset": "the one ranking task", "domain": 
 SIGNS = re.compile(r"([\\`*_\[\]<>|~#&]|^[-+=])")  # that Markdown may take for something else
 SCORES = ("Score %", "Subset %", "All %")
 LEFT = ("Agent", "Trust", "Date", "Marks")
-PLAIN = ("Rank", "May hold", "Agent", "Trust", *SCORES, "95%", "Cost", "Trials", "Date")
+PLAIN = ("Rank", "95% ranks", "Agent", "Trust", *SCORES, "95%", "Cost", "Trials", "Date")
 
 
 def board_page(benchmark: Benchmark, params: QueryDict, *, number: int | None = None) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def validity_page(study: ValidationStudy) -> dict[str, Any]:
         word += dot.strip()
     elif decided:
         word = f"{decided.word.capitalize()}, for the order of agents."
-        why = why_text(decided, tasks=tasks)
+        why = why_text(decided)
     page = {
         "study": study,
         "is_suited": is_suited,

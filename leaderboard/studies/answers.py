@@ -9,6 +9,7 @@ from typing import Any
 from analytics.programs import orderly_end as orderly_end
 from analytics.programs import progress_bar as progress_bar
 from analytics.programs import use_no_pandas as use_no_pandas
+from analytics.text import WIDTH as WIDTH
 from analytics.text import as_text as as_text
 from selection import validation_text as validated
 from selection.schema.board import AtTarget as AtTarget

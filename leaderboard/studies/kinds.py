@@ -196,7 +196,7 @@ Progress = Callable[[int, int], None]
 
 
 class ClosedFormsDiffer(Refusal):
-    message = "The closed forms and scikit-learn disagree, so that the validation is not published."
+    message = "Closed forms and scikit-learn disagree, so the validation is not published."
 
 
 def get_or_compute_validation(
@@ -268,7 +268,10 @@ def cluster(address: str, *, patience: float = 30.0) -> "Spread":
         try:
             client = Client(address, timeout=patience, set_as_default=False)
         except OSError as error:
-            raise Refusal(f"No Dask scheduler answers at {address}.", code="cluster_unreachable") from error
+            raise Refusal(
+                f"No Dask scheduler answers at {address}. Check DASK_SCHEDULER_ADDRESS.",
+                code="cluster_unreachable",
+            ) from error
         with client, dask.config.set(NO_WARNING):
             waiting = (client.submit(function, *unit, pure=False) for unit in units)
             n = _n_threads(client, address, patience)

@@ -38,7 +38,7 @@ def compare_agents(
             views[target] = view_of(now.record, now.rules, prior, target=target)
         pairs = pairs_of(views[target], wanted)
     except CoreError as refusal:
-        raise Conflict(f"These agents cannot be compared: {refusal}.", code="nothing_to_compare") from refusal
+        raise Conflict(f"Cannot compare these agents: {refusal}.", code="nothing_to_compare") from refusal
     return now.data_version, pairs, dict(zip(now.record.table.tasks, now.task_ids, strict=True))
 
 
@@ -51,7 +51,7 @@ def _read(benchmark: Benchmark) -> Read:
     subset = active_subset(benchmark)
     now = reader.now(subset)
     if now is None:
-        raise Conflict("This benchmark has no outcomes yet.", code="nothing_to_compare")
+        raise Conflict("This benchmark has no results yet.", code="nothing_to_compare")
     calibration = subset.calibrations.order_by("-data_version").first() if subset else None
     read: Read = (now, board_inputs(now, subset, calibration).prior_decisions(), {})
     LAST.clear()

@@ -256,7 +256,7 @@ def uncounted(outcomes: pa.Table, of: AgentContext) -> list[str]:
     if own and (few := most_lacking(mine, compared)):
         name, n_lacking, n_asked = few
         why = words.lacking_under([name], n_lacking, n_asked, zero=counting.missing == "zero")
-        sentences.append(f"{why}: the agent is listed without a rank")
+        sentences.append(f"{why}: the agent is not ranked")
     elif own:
         sentences.append(words.uncounted(own, compared.words))
     else:

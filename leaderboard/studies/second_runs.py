@@ -30,7 +30,7 @@ def drawn_tasks(submission: Submission, n: int) -> list[str]:
 def compare_runs(submission: Submission, flat: FlatFile) -> RunAgreement:
     """Compare it with the operator's run, a file of one agent on the tasks drawn."""
     if len(flat.agents) != 1:
-        raise Refusal(f"The file holds {len(flat.agents)} agents; expected is one.", code="not_the_same_run")
+        raise Refusal(f"The file holds {len(flat.agents)} agents. Give one agent.", code="not_the_same_run")
     agent = submission.agent
     names = {agent.name, *agent.aliases.values_list("name", flat=True)}
     expected = (

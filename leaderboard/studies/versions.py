@@ -169,7 +169,9 @@ def _reading() -> Iterator[None]:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         message = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-        raise Refusal(f"This is no file of subset versions: {message}.", code="no_versions_file") from error
+        raise Refusal(
+            f"This is not a file of subset versions: {message}.", code="no_versions_file"
+        ) from error
 
 
 def _versions(benchmark: Benchmark, content: Any) -> TaskSubset | None:

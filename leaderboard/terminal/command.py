@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 from django.utils import timezone
 
@@ -19,6 +19,7 @@ from leaderboard.errors import Faulty, Refusal, of_database
 from leaderboard.studies.answers import use_no_pandas
 from leaderboard.studies.models import Study
 
+DAILY, OCCASIONAL, RARE = GROUPS = ("daily", "occasional", "rare")
 USAGE = 2
 MAX_PORT = 65_535
 MAX_COUNT = 1_000
@@ -32,6 +33,7 @@ class ServiceCommand(BaseCommand):
     """
 
     requires_system_checks = ()
+    group = OCCASIONAL  # under which `help` lists it
     reason = ""  # of a command that has to be told why: what to write there
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -53,7 +55,7 @@ class BenchmarkCommand(ServiceCommand):
     """A command for one benchmark, which `handle` is given in the place of its slug."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
+        parser.add_argument("benchmark", metavar="SLUG", help="the benchmark's name in addresses")
         super().add_arguments(parser)
 
     def execute(self, *arguments: Any, **options: Any) -> str | None:
@@ -76,9 +78,8 @@ class ActionCommand(BenchmarkCommand):
     undo_flag = "undo"
     undo_action: Action | None = None
 
-    def create_parser(self, prog_name: str, subcommand: str, **options: Any) -> CommandParser:
-        self.help = self.action.words
-        return super().create_parser(prog_name, subcommand, **options)
+    def __init_subclass__(cls) -> None:
+        cls.help = cls.action.words
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
@@ -89,7 +90,7 @@ class ActionCommand(BenchmarkCommand):
             parser.add_argument(f"--{self.undo_flag}", action="store_true", help=self.undo_action.words)
         if self.action.preview:
             parser.add_argument(
-                "--dry-run", action="store_true", help="tell what would change, store nothing"
+                "--dry-run", action="store_true", help="show what would change, store nothing"
             )
 
     def handle(self, *, benchmark: Benchmark, **options: Any) -> None:
@@ -111,12 +112,10 @@ class StudyCommand(BenchmarkCommand):
 
     def report(self, study: Study, *, is_new: bool, text: str, moves_board: bool = False) -> None:
         if not is_new:
-            self.stdout.write(f"The data have not changed since this {self.noun}.\n")
+            self.stdout.write(f"No change: the results are the same as at the last {self.noun}.\n")
         self.stdout.write(text)
         if is_new and moves_board:
-            self.stdout.write(
-                f"\nNext: {PROGRAM} recompute {study.benchmark} (a board that takes this into account)"
-            )
+            self.stdout.write(f"\nNext: {PROGRAM} recompute {study.benchmark} (the board then uses this)")
 
 
 class RenamedCommand(ServiceCommand):
@@ -128,7 +127,7 @@ class RenamedCommand(ServiceCommand):
         super().run_from_argv(argv[:2])
 
     def handle(self, *_: Any, **__: Any) -> None:
-        raise CommandError(f"This command is called `{self.renamed_to}` now.", returncode=2)
+        raise CommandError(f"This command has a new name: `{self.renamed_to}`.", returncode=2)
 
 
 @contextmanager
@@ -153,25 +152,25 @@ def refusals_as_errors() -> Iterator[None]:
 def reading(file: Path, expected: str, *, folders: bool = False) -> Iterator[None]:
     """Refuse a path without a file that can be read, with the exit code of a wrong argument."""
     if file.is_dir() and not folders:
-        raise CommandError(f"{file} is a folder; expected is {expected}.", returncode=USAGE)
+        raise CommandError(f"{file} is a folder, not {expected}.", returncode=USAGE)
     if not file.exists():
-        raise CommandError(f"There is no file {file}; expected is {expected}.", returncode=USAGE)
+        raise CommandError(f"File not found: {file}. Give {expected}.", returncode=USAGE)
     try:
         yield
     except OSError as error:
-        why = f"{file} cannot be read ({error.strerror or error}); expected is {expected}."
+        why = f"Cannot read {file} ({error.strerror or error}). Give {expected}."
         raise CommandError(why, returncode=USAGE) from error
 
 
 def port(text: str) -> int:
     if not 1 <= (number := int(text)) <= MAX_PORT:
-        raise ArgumentTypeError(f"a port is a number from 1 to {MAX_PORT}")
+        raise ArgumentTypeError(f"use a port from 1 to {MAX_PORT}")
     return number
 
 
 def count(text: str) -> int:
     if not 1 <= (number := int(text)) <= MAX_COUNT:
-        raise ArgumentTypeError(f"a number from 1 to {MAX_COUNT} is needed")
+        raise ArgumentTypeError(f"use a number from 1 to {MAX_COUNT}")
     return number
 
 
@@ -180,7 +179,7 @@ def check_slug(slug: str) -> None:
         Benchmark._meta.get_field("slug").run_validators(slug or " ")
     except ValidationError:
         raise CommandError(
-            f"{slug!r} cannot stand in an address: use at most 100 letters, digits, - and _."
+            f"Invalid name for an address: {slug!r}. Use up to 100 letters, digits, - and _."
         ) from None
 
 
@@ -190,14 +189,14 @@ def settings_in(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         field, equals, value = text.partition("=")
         if not equals:
-            raise CommandError(f"{text!r} is not FIELD=VALUE.")
+            raise CommandError(f"Expected FIELD=VALUE, got {text!r}.")
         if field in settings:
-            raise CommandError(f"{field} is set twice.")
+            raise CommandError(f"{field} is set twice. Set it once.")
         settings[field] = value
     return settings
 
 
 def required_reason(text: str) -> str:
     if not text.strip():
-        raise CommandError("--reason says why, in words.")
+        raise CommandError("--reason is empty. Say why, in words.")
     return text.strip()

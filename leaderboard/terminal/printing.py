@@ -1,14 +1,16 @@
 """What commands print: faults as lines, a board and its studies as text."""
 
 from functools import partial
+from textwrap import fill
 from typing import Any
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.queries import withdrawn_since
-from leaderboard.called import set_command
+from leaderboard.called import PROGRAM, set_command
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.queries import accounts_behind
 from leaderboard.studies.answers import (
+    WIDTH,
     Changes,
     Standings,
     Verdict,
@@ -23,18 +25,23 @@ from leaderboard.studies.answers import (
 )
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
 
+STATES = {"ok": "no change", "insufficient": "not enough data"}  # of monitors that neither warn nor alert
 
-def board_text(board: Board, standings: Standings, target: str) -> str:
-    """Return the board for a target: what a file's own answer prints, under a head and over a digest."""
+
+def board_text(board: Board, standings: Standings, target: str, *, explain: bool = False) -> str:
+    """Return the board for a target: what a file's own answer prints, under a head."""
     head = f"{board.benchmark.title}: board {board.number}, {board.published_at:%Y-%m-%d}"
     n, n_agents, withdrawn = len(withdrawn_since([board]).get(board.pk, [])), len(standings.agents), ""
     if n == n_agents:
-        withdrawn = "All outcomes were withdrawn since: the next board comes with the next outcomes."
+        withdrawn = "All results were withdrawn since. The next results make the next board."
     elif n:
-        withdrawn = f"{n:,} of its {n_agents:,} agents {'was' if n == 1 else 'were'} withdrawn since."
-    text = printed.text(standings, target, command=partial(set_command, board.benchmark.slug))
-    parts = [head, withdrawn, text, advice(board.benchmark, standings.verdict)]
-    return "\n\n".join([*filter(None, parts), f"Digest {board.digest}"])
+        withdrawn = f"{n:,} of {n_agents:,} agents {'was' if n == 1 else 'were'} withdrawn since."
+    more = f"{PROGRAM} standings {board.benchmark.slug} --explain"
+    command = partial(set_command, board.benchmark.slug)
+    parts = [head, withdrawn, printed.text(standings, target, explain=explain, more=more, command=command)]
+    if explain:
+        parts += [advice(board.benchmark, standings.verdict), f"Digest {board.digest}"]
+    return "\n\n".join(filter(None, parts))
 
 
 def changes_text(older: Board, newer: Board, changes: Changes) -> str:
@@ -46,14 +53,17 @@ def changes_text(older: Board, newer: Board, changes: Changes) -> str:
     return "\n\n".join([f"{head}, to {newer.number}, {newer.published_at:%Y-%m-%d}", text, *lists])
 
 
-def validation_text(study: ValidationStudy) -> str:
-    """The verdict, the figures of the replay, and those by protocol and strategy."""
-    in_use = study.policy.strategy
+def validation_text(study: ValidationStudy, *, full: bool) -> str:
+    """The verdict and the figures that decide; in full those of the replay and of every protocol."""
+    in_use, slug = study.policy.strategy, study.benchmark.slug
     result = verdict(study.result, in_use)
-    parts = [result.sentence, advice(study.benchmark, result)] if result else []
-    if replayed := replay_figures(study.result):
-        parts.append(as_text(replayed))
-    return "\n\n".join([*filter(None, parts), as_text(validated.shown(study.result, in_use))])
+    parts = [fill(text, 100) for text in (result.sentence, advice(study.benchmark, result))] if result else []
+    if full:
+        parts += [as_text(replay_figures(study.result)), as_text(validated.shown(study.result, in_use))]
+    else:
+        figures = validated.summary(study.result, in_use, more=f"{PROGRAM} validate {slug} --full")
+        parts.append(as_text(figures, 100))
+    return "\n\n".join(filter(None, parts))
 
 
 def advice(benchmark: Benchmark, result: Verdict | None) -> str:
@@ -64,7 +74,7 @@ def advice(benchmark: Benchmark, result: Verdict | None) -> str:
 def variance_text(study: VarianceStudy) -> str:
     result = study.result
     if not result["available"]:
-        return f"{study.benchmark}: no variance components: {result['reason']}."
+        return f"{study.benchmark}: the sources of noise cannot be measured: {result['reason']}."
     levels, averaged, groups = result["levels"], averaged_over(result), result.get("groups")
     if groups:
         drawn = "drawn in" if groups["role"] == "cluster" else "drawn within"
@@ -74,7 +84,7 @@ def variance_text(study: VarianceStudy) -> str:
             "outcomes": f"{result['n_rows']:,} of {words.counted(levels['agent'], 'agent')} on "
             f"{words.counted(levels['task'], 'task')}",
             "REML": f"{result['method']}; {result['message']}",
-            "never measured": "; ".join(result["not_measured"]) or "nothing that is asked for",
+            "not measured": "; ".join(result["not_measured"]) or "nothing",
             **({"tasks like these": groups["reason"] or drawn} if groups else {}),
             "\ncomponents": [_component(part) for part in result["components"]],
             f"\nstandard error of one agent's mean on all tasks{averaged and f', {averaged}'}, in points": [
@@ -84,7 +94,8 @@ def variance_text(study: VarianceStudy) -> str:
     )
     logit = result.get("logit") or {}
     scales = [logit["sentence"]] if logit.get("sentence") else []
-    return "\n".join([shown, "", *result["advice"]["sentences"], *scales])
+    sentences = [fill(one, WIDTH) for one in (*result["advice"]["sentences"], *scales)]
+    return "\n".join([shown, "", *sentences])
 
 
 def _component(part: dict[str, Any]) -> dict[str, Any]:
@@ -108,31 +119,35 @@ def _step(step: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def drift_text(check: DriftCheck) -> str:
-    """The state of each monitor, alerts first, with what to do, and how often they cry wolf."""
+def drift_text(check: DriftCheck, *, full: bool) -> str:
+    """The monitors that warn, with what to do, and the names of the others; in full the state of each."""
     result = check.result
     if result["reason"]:
         return f"{check.benchmark}: {result['reason']}."
     pace, order = result["false_alerts_a_year"], ("alert", "warn", "ok", "insufficient")
     monitors = sorted(result["monitors"], key=lambda one: order.index(one["state"]))
+    loud = [one for one in monitors if one["state"] in ("alert", "warn")]
+    quiet: dict[str, list[str]] = {}
+    for one in () if full else monitors[len(loud) :]:
+        quiet.setdefault(STATES[one["state"]], []).append(one["name"])
     return as_text(
         {
             "subset": f"version {result['subset']}, fixed on {result['fixed_on']}",
             "since": words.counted(result["n_later"], "agent"),
             "false alerts": "–" if pace is None else f"at most {pace:.2f} a year, if nothing changes",
-            "\nmonitors": [
-                {
-                    "state": one["state"],
-                    "monitor": one["name"],
-                    "": one["reason"],
+            **{state: ", ".join(names) for state, names in quiet.items()},
+            **({} if full else {"all monitors": f"{PROGRAM} drift {check.benchmark.slug} --full"}),
+            **{
+                f"\n{one['state']}: {one['name']}": {
+                    "why": one["reason"],
                     "what to do": one["advice"],
                     **(
-                        {"accounts behind it": accounts_behind(check.subset, one)}
-                        if check.subset and one["state"] in ("warn", "alert")
+                        {"accounts behind it": behind}
+                        if one in loud and check.subset and (behind := accounts_behind(check.subset, one))
                         else {}
                     ),
                 }
-                for one in monitors
-            ],
+                for one in (monitors if full else loud)
+            },
         }
     )

@@ -146,7 +146,7 @@ def changes_text(changes: Changes) -> str:
     rank = changes.now[changes.entered[0]].rank if len(changes.entered) == 1 else None
     counts = (
         (len(changes.entered), (entered_text(rank) if rank else "entered")),
-        (moved, f"moved beyond the ranks {'it' if moved == 1 else 'they'} might hold"),
+        (moved, f"moved outside {'its' if moved == 1 else 'their'} earlier rank range"),
         (len(changes.now_ranked), "got a rank"),
         (len(changes.now_unranked), "lost the rank"),
         (len(changes.withdrawn), "was withdrawn" if len(changes.withdrawn) == 1 else "were withdrawn"),
@@ -154,7 +154,9 @@ def changes_text(changes: Changes) -> str:
     )
     parts = [f"{n:,} {verb}" for n, verb in counts if n]
     if not parts:
-        return sentence("no agent came, went, or moved beyond the ranks it might hold" + _untold(changes))
+        return sentence(
+            "no change: no agent entered, left or moved outside its earlier rank range" + _untold(changes)
+        )
     first, _, rest = parts[0].partition(" ")
     noun = "agent" if first == "1" else "agents"
     return sentence(", ".join([f"{first} {noun} {rest}", *parts[1:]]) + _untold(changes))
@@ -168,8 +170,7 @@ def entered_text(rank: int | None) -> str:
 def _untold(changes: Changes) -> str:
     if not changes.n_untold:
         return ""
-    had = f"{counted(changes.n_untold, 'agent')} had no rank interval before, so that whether"
-    return f"; {had} {'it' if changes.n_untold == 1 else 'they'} moved cannot be said"
+    return f"; {counted(changes.n_untold, 'agent')} had no rank range before and cannot be compared"
 
 
 def moved_text(move: Moved) -> str:
@@ -197,7 +198,7 @@ def changed_lists(changes: Changes) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return a title and what stands under it, for each kind of change that there is."""
     lists = (
         ("Entered", tuple(f"{name}: {_stands(changes.now[name])}" for name in changes.entered)),
-        ("Moved beyond the ranks it might hold", tuple(f"{m.agent}: {moved_text(m)}" for m in changes.moved)),
+        ("Moved outside the earlier rank range", tuple(f"{m.agent}: {moved_text(m)}" for m in changes.moved)),
         ("Got a rank", tuple(f"{name}: {_stands(changes.now[name])}" for name in changes.now_ranked)),
         ("Lost the rank", changes.now_unranked),
         ("Withdrawn", changes.withdrawn),

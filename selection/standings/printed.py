@@ -1,31 +1,43 @@
-"""A board as text for a terminal: the headline, the table, how to read it, and what it leaves out."""
+"""A board as text for a terminal: headline, table, and a few lines below; explained where asked for."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from textwrap import fill
 
+from analytics.text import WIDTH as WIDTH
+from analytics.text import columns_text
 from selection.schema.board import Standings
 from selection.standings import terms, words
-from selection.standings.table import BoardColumn, BoundsRow, bounds, columns, gaps, rank_columns
+from selection.standings.table import HEADS, BoardColumn, BoundsRow, bounds, columns, gaps, rank_columns
 
-WIDTH = 110
 BAR = 40  # characters from 0 to 100%
-TWO_KINDS = (
-    " Without ~ it holds the mean of many full runs; with ~ it holds the score that one full run would have."
+N_BELOW = 5  # lines under a table
+PLAIN = frozenset(
+    ("Rank", "95% ranks", "Agent", "Trust", "Score %", "95%", "Bounds", "Cost", "Trials", "Date", "Marks")
 )
+TWO_KINDS = " Without ~ it is about the mean of many full runs, with ~ about the result of one full run."
 
 
 def text(
-    board: Standings, target: str = "", *, width: int = WIDTH, command: words.Command = words.flags
+    board: Standings,
+    target: str = "",
+    *,
+    explain: bool = False,
+    more: str = "--explain",
+    width: int = WIDTH,
+    command: words.Command = words.flags,
 ) -> str:
-    """Return the board for a target; prose at most `width` characters a line, the table as wide as it is.
+    """Return the board for a target, at most `width` characters a line.
 
+    explain: whether to add the other columns, what all of them mean, and what the intervals leave out.
+    more: the words that ask for that.
     command: what changes a setting of the rules; by default flags of the command that reads a file.
     """
     target = target or board.target
-    if board.targets[target].n_ranked:
-        return "\n\n".join(_parts(board, target, width, command))
-    return "\n\n".join(_unranked_parts(board, target, width, command))
+    if not board.targets[target].n_ranked:
+        return "\n\n".join(_unranked_parts(board, target, width, command))
+    rest = _explained(board, target, width) if explain else _below(board, target, more, width)
+    return "\n\n".join((*_parts(board, target, width, command), *rest))
 
 
 def _unranked_parts(board: Standings, target: str, width: int, command: words.Command) -> Iterator[str]:
@@ -58,7 +70,7 @@ def ranks(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
         explained |= trust_legend(board)
     parts = (
         fill(words.headline(board, target), width),
-        _table(shown),
+        _table(shown, width),
         _filled(explained, width),
         fill(words.judged_text(target_line), width),
         _gaps(board, target, width),
@@ -67,23 +79,48 @@ def ranks(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
 
 
 def _parts(board: Standings, target: str, width: int, command: words.Command) -> Iterator[str]:
-    """Yield the paragraphs and the table."""
+    """Yield the headline, what has to be known before the ranks, and the table."""
+    yield fill(words.headline(board, target), width)
+    if notices := words.other_notices(board, command):
+        yield "\n".join(fill(one, width) for one in notices)
+    yield _table(
+        [column for column in columns(board, target) if column.head in PLAIN or column.head == HEADS[target]],
+        width,
+    )
+
+
+def _below(board: Standings, target: str, more: str, width: int) -> Iterator[str]:
+    """Yield what fits into a few lines: how sure ranks are, what scores are over, whether they hold."""
+    lines: list[str] = []
+    for part in (
+        words.confidence_text(board, target),
+        words.scores_text(board, target),
+        words.trust_text(board),
+    ):
+        filled = fill(part, width).splitlines()
+        lines += filled if len(lines) + len(filled) < N_BELOW else []
+    yield "\n".join([*lines, f"Columns, methods, what was not measured, other targets: {more}"])
+
+
+def _explained(board: Standings, target: str, width: int) -> Iterator[str]:
     shown = columns(board, target)
-    phase = f"Phase: {board.phase.replace('_', ' ')}. {board.why} {words.scores_text(board, target)}"
-    top = (words.headline(board, target), words.second_run_text(board, target), phase)
-    yield from map(partial(fill, width=width), filter(None, (*top, words.verdict_text(board))))
-    if others := words.other_notices(board, command):
-        yield "\n".join(fill(part, width) for part in others)
-    yield _table(shown)
+    yield _table(
+        [one for one in shown if one.head in ("Rank", "Agent") or one.head not in (*PLAIN, HEADS[target])],
+        width,
+    )
     yield _filled(legend(board, target, shown), width)
-    measured = (words.covers_text(board, target), words.measured_text(board), words.not_measured_text(board))
-    yield from map(partial(fill, width=width), filter(None, measured))
+    phase = f"Phase: {board.phase.replace('_', ' ')}. {board.why} {words.scores_text(board, target)}"
+    texts = (
+        *(words.confidence_text(board, target), words.second_run_text(board, target), phase),
+        *(words.trust_text(board), words.verdict_text(board), words.covers_text(board, target)),
+        *(words.measured_text(board), words.not_measured_text(board), words.trials_text(board.trials)),
+        words.savings_text(board.savings),
+    )
+    yield from map(partial(fill, width=width), dict.fromkeys(filter(None, texts)))
     if lacking := _gaps(board, target, width):
         yield lacking
     if flagged := [f"Flagged: {line.agent}: {'; '.join(line.flags)}" for line in board.agents if line.flags]:
         yield "\n".join(fill(one, width, subsequent_indent="  ") for one in flagged)
-    costs = (words.trials_text(board.trials), words.savings_text(board.savings))
-    yield from map(partial(fill, width=width), filter(None, costs))
     if more := [name for name in terms.TARGETS if name != target and board.targets[name].n_ranked]:
         yield f"Other targets: {', '.join(f'--target {name}' for name in more)}"
 
@@ -132,11 +169,6 @@ def _filled(texts: Mapping[str, str], width: int) -> str:
     )
 
 
-def _table(shown: Sequence[BoardColumn]) -> str:
-    """Set columns side by side, numbers to the right, names whole."""
-    set_ = []
-    for column in shown:
-        cells = [column.head, *column.cells]
-        width = max(map(len, cells))
-        set_.append([f"{cell:{'>' if column.is_number else '<'}{width}}" for cell in cells])
-    return "\n".join("  ".join(row).rstrip() for row in zip(*set_, strict=True))
+def _table(shown: Sequence[BoardColumn], width: int = WIDTH) -> str:
+    sides = [column.is_number for column in shown]
+    return "\n".join(columns_text([(column.head, *column.cells) for column in shown], sides, width))

@@ -276,13 +276,11 @@ def _beyond(record: Record, facets: Sequence[Facet], n_trials: int) -> float:
 
 def _why_unknown(k: int, n_often: int) -> str:
     if k < N_TASKS_OMEGA:
-        return (
-            f"telling how much the trials of a task vary takes {N_TASKS_OMEGA} tasks, and the subset has {k}"
-        )
+        return f"run-to-run noise cannot be measured: that takes {N_TASKS_OMEGA} ranking tasks, not {k}"
     if n_often >= N_AGENTS_OMEGA:
-        return "the agents whose trials were repeated pass all of these tasks, or none"
-    there = f"there {'is' if n_often == 1 else 'are'} {n_often or 'none'}"
+        return "agents with repeated trials pass all of these tasks, or none"
+    so_far = f" ({n_often} so far)" if n_often else ""
     return (
-        f"telling how much the trials of a task vary takes {N_AGENTS_OMEGA} agents with {N_TRIALS_OMEGA} "
-        f"independent trials of {N_TASKS_OMEGA} of its tasks; {there}"
+        f"to measure run-to-run noise, run {N_AGENTS_OMEGA} agents {N_TRIALS_OMEGA} times on {N_TASKS_OMEGA} "
+        f"ranking tasks{so_far}"
     )

@@ -156,7 +156,7 @@ def rank_columns(board: Standings, target: str = "") -> tuple[BoardColumn, ...]:
     shown = (
         BoardColumn("Row", True, tuple(str(number) for number in row.values())),
         known.get("Rank"),
-        known.get("May hold"),
+        known.get("95% ranks"),
         BoardColumn(
             "Could be the best", False, tuple("yes" if line.agent in first else "" for line in lines)
         ),
@@ -187,7 +187,7 @@ def _columns(board: Standings, target: str) -> Iterator[tuple[str, bool, Cell]]:
         True,
         lambda line: "" if (rank := line.at[target].rank) is None else f"{rank}{'=' * (n_of_rank[rank] > 1)}",
     )
-    yield "May hold", True, lambda line: _range(line.at[target])
+    yield "95% ranks", True, lambda line: _range(line.at[target])
     yield "Agent", False, lambda line: line.agent + (f" ({more[line.agent]})" if line.agent in more else "")
     yield "Trust", False, lambda line: TRUST[line.trust] if is_mixed else ""
     yield HEADS[target], True, lambda line: score(line.at[target])

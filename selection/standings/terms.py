@@ -7,53 +7,51 @@ from typing import Any, TypeVar, get_args
 
 from selection.schema.board import AtTarget, Line, Standings, Trust
 
-TARGETS = {"full": "all {n} tasks", "subset": "the {n} tasks of the subset", "domain": "tasks like these {n}"}
-ONE_TASK = {"subset": "the one task of the subset", "full": "the one task", "domain": "tasks like this one"}
+TARGETS = {"full": "all {n} tasks", "subset": "the {n} ranking tasks", "domain": "tasks like these {n}"}
+ONE_TASK = {"subset": "the one ranking task", "full": "the one task", "domain": "tasks like this one"}
 COVERS = {
-    "subset": "the agent's expected mean on the tasks of the subset; order and ties on these tasks alone",
-    "full": "the agent's expected mean on all tasks, or, where the score is estimated, what a full run would "
-    "show",
-    "domain": "the agent's expected mean on tasks like these, of which the benchmark is taken for a sample",
+    "subset": "the agent's expected score on the ranking tasks; ranks and ties hold for these tasks only",
+    "full": "the agent's expected score on all tasks; for an estimated score, the result of a full run",
+    "domain": "the agent's expected score on tasks like these; the benchmark counts as a sample of them",
 }
 NOBODY_RANKED = "no agent is ranked on these tasks"
 NO_SUBSET = "no subset is in use"
 MARKS = {
-    "estimated": "ran the tasks of the subset, not all: its score on all tasks is estimated from them",
-    "chosen tasks": "was asked for tasks chosen for it, batch by batch: its score on all tasks is estimated "
-    "from them, and on other task sets it has no rank",
-    "recalled": "stands on the podium by an estimate and was asked for its remaining tasks: until they have "
-    "arrived it is not called the best, and after the deadline it has no rank without them",
-    "completed": "at most 5% of its outcomes were lost by the harness; what is missing is completed from the "
-    "others, and the error of that is in its intervals",
-    "new scaffold": "its scaffold is new, and too few others are known for an interval that allows for that",
-    "incomplete": "lacks outcomes that a rank on all tasks needs; on the tasks of the subset alone it may "
-    "have a rank",
+    "estimated": "ran only the ranking tasks; the score on all tasks is estimated from them",
+    "chosen tasks": "ran tasks chosen for it in batches; the score on all tasks is estimated from them, and "
+    "it is not ranked on other task sets",
+    "recalled": "is in the top places by an estimate and must run the remaining tasks. Until then it is not "
+    "called the best; after the deadline it loses its rank",
+    "completed": "up to 5% of its results were lost by the harness and are estimated from the others; the "
+    "intervals include this error",
+    "new scaffold": "its scaffold is new; too few others are known for an interval that allows for this",
+    "incomplete": "has missing results, so it is not ranked on all tasks; it may be ranked on the ranking "
+    "tasks",
     "elsewhere": "ran under other conditions than this board compares, or too little under these",
     "withheld": "not ranked until an operator approves",
-    "versions": "best of several versions that do not clearly differ; the score is lowered by the luck of "
-    "picking the best",
-    "folded": "shares the line of another version: not clearly better (95%)",
-    "flagged": "an operator should look at something",
-    "backdated": "dated long before its delivery; an operator let it in",
-    "imprecise": "dated to the month or the year alone",
+    "versions": "best of several versions that do not clearly differ; the score is corrected for picking the "
+    "best",
+    "folded": "shares another version's row: not clearly better (95%)",
+    "flagged": "an operator should check something",
+    "backdated": "dated long before its delivery; an operator accepted it",
+    "imprecise": "only the month or the year of its date is known",
 }
 BORROWED = "borrowed noise"
-BORROWED_NOTE = "the noise of trials is borrowed: {}"
+BORROWED_NOTE = "run-to-run noise is borrowed: {}"
 METHODS = {
-    BORROWED: "from the noise of trials that another benchmark measured; assumes that it is as large here",
+    BORROWED: "from the run-to-run noise of another benchmark; assumes that it is as large here",
     "repeated trials": "from repeated trials of each task",
-    "variance function": "from how much the trials of agents with repeats vary; assumes that this agent's "
-    "vary as much",
-    "upper bound": "one trial a task: an upper bound",
+    "variance function": "from agents with repeated trials; assumes that this agent varies as much",
+    "upper bound": "one run per task: an upper bound",
     "neyman": "from the spread of differences over tasks: an upper bound",
-    "domain": "from the spread over tasks, which count as a sample",
-    "clusters": "from the spread over groups of tasks, which count as a sample",
-    "strata": "from the spread over tasks within their groups, which count as a sample",
-    "calibration": "from how far estimates are off for agents whose full score is known",
-    "resampled tasks": "tasks are drawn anew, the same ones for all pairs",
-    "errors of scores": "the errors of all scores are drawn anew, for all pairs at once",
-    "errors of scores and resampled tasks": "the errors of scores are drawn anew, and the tasks for agents "
-    "whose trials tell no error, for all pairs at once",
+    "domain": "from the spread over tasks, treated as a sample",
+    "clusters": "from the spread over groups of tasks, treated as a sample",
+    "strata": "from the spread over tasks within groups, treated as a sample",
+    "calibration": "from the errors of estimates for agents whose full score is known",
+    "resampled tasks": "bootstrap over tasks, simultaneous for all pairs",
+    "errors of scores": "simulated errors of all scores, simultaneous for all pairs",
+    "errors of scores and resampled tasks": "simulated errors of scores, with a bootstrap over tasks "
+    "for agents without repeated runs, simultaneous for all pairs",
 }
 METHOD_NAMES = {  # others are words already
     "neyman": "spread over tasks",
@@ -78,29 +76,29 @@ UNMEASURED = {
     "judge": "how much agents depend on the judge",
 }
 SHORT_UNMEASURED = {
-    UNMEASURED["run"]: "other days",
-    UNMEASURED["prompt"]: "other prompts",
-    UNMEASURED["judge"]: "other judges",
+    UNMEASURED["prompt"]: "prompts",
+    UNMEASURED["judge"]: "judges",
+    UNMEASURED["run"]: "days",
 }
 PHASES = {
-    "cold_start": "Too few agents have run all tasks to choose among these, so every agent runs all of them.",
-    "provisional": "The subset is a preview: it is chosen anew as more agents run all tasks or are stopped.",
-    "ongoing": "The subset is fixed.",
-    "revalidating": "Agents run all tasks until it is clear whether the subset still ranks like the whole.",
-    "saturated": "The best agents pass nearly every task, so that ranks say little.",
-    "unsuited": "No subset is in use: agents are ranked on all tasks.",
+    "cold_start": "Too few agents have run all tasks to choose ranking tasks, so every agent runs all tasks.",
+    "provisional": "The ranking tasks are a preview. They are chosen again as more agents finish.",
+    "ongoing": "The ranking tasks are fixed.",
+    "revalidating": "Agents run all tasks until it is clear that the ranking tasks still work.",
+    "saturated": "The best agents pass nearly every task, so ranks say little.",
+    "unsuited": "No ranking tasks are in use: agents are ranked on all tasks.",
 }
 EVERYTHING = "Every agent runs all tasks."
 TASKS_OF_NEW_AGENT = {  # what a new agent runs, by assignment and phase; in other phases the phase says it
     "staged": {
         **dict.fromkeys(
-            ("provisional", "ongoing"), "A new agent begins with some of its tasks and goes on in batches."
+            ("provisional", "ongoing"), "A new agent starts with some of them and continues in batches."
         ),
-        "unsuited": "A new agent begins with the tasks nearest to a pass rate of 50% and goes on in batches.",
+        "unsuited": "A new agent starts with tasks near a pass rate of 50% and continues in batches.",
     },
     "subset": {
-        "provisional": "Until it is fixed every agent runs all tasks.",
-        "ongoing": "A new agent runs its tasks alone, and its score on all tasks is estimated from them.",
+        "provisional": "Until they are fixed, every agent runs all tasks.",
+        "ongoing": "A new agent runs only these, and its score on all tasks is estimated from them.",
         "unsuited": EVERYTHING,
     },
     "full": dict.fromkeys(("provisional", "ongoing", "unsuited"), EVERYTHING),
@@ -108,30 +106,28 @@ TASKS_OF_NEW_AGENT = {  # what a new agent runs, by assignment and phase; in oth
 UNBELIEVED = "?"  # in the place of a cost
 LEGEND = {
     "Rank": "1 + the number of agents with a better score.",
-    "May hold": "The ranks that an agent may hold, all of them right at once with 95% confidence.",
-    "95%": "The interval of the score.",
+    "95% ranks": "Rank range. The ranges of all agents hold together with 95% confidence.",
+    "95%": "95% interval of the score.",
     "± SE": "Standard error of the score in points.",
-    "naive": "√(p(1 − p)/n), as most boards print it. It takes each task for one toss of a coin and answers "
-    "another question, so that it may be larger or smaller.",
-    "Could be the best": "At 95% the best agent is one of these.",
-    "Tied with": "Rows of this table with agents that it is neither better nor worse than, at 95% for all "
-    "pairs at once. Ties form no groups.",
-    "Ties": "Agents that it is neither better nor worse than, at 95% for all pairs at once. Ties form no "
-    "groups: A may be tied with B, and B with C, while A is better than C.",
-    "~": "Estimated from the tasks that the agent ran, which are not all; a cost also from the trials that "
-    "state theirs. A score without it is measured.",
-    "Bounds": "What the score would be if all missing outcomes were failures, and if all were successes.",
-    "≤": "The standard error is an upper bound: one trial a task.",
-    UNBELIEVED: "A stated cost of 0, or below a fiftieth of the median: that of verified agents, where five "
-    "state a cost. Of an agent that is not verified also a cost below a cent a run. It is not used.",
-    "ICC": "How alike repeated trials of a task are, from 0 to 1, over the tasks that the agent ran; "
-    "those that it ran once tell only how tasks differ.",
+    "naive": "√(p(1 − p)/n), as most boards print it. It treats each task as a coin toss, so it may be "
+    "larger or smaller than ± SE.",
+    "Could be the best": "The best agent is one of these (95%).",
+    "Tied with": "Rows that are neither clearly better nor clearly worse (95% for all pairs together). Ties "
+    "form no groups.",
+    "Ties": "Number of agents that are neither clearly better nor clearly worse (95% for all pairs "
+    "together). Ties form no groups: A may tie with B, and B with C, while A is clearly better than C.",
+    "~": "Estimated from a part of the tasks or trials. A number without it is measured.",
+    "Bounds": "The score if all missing runs failed, and if all passed.",
+    "≤": "Upper bound: one run per task.",
+    UNBELIEVED: "Implausible cost, not used: 0, or below a fiftieth of the median. The median is that of "
+    "verified agents where five state a cost. For other agents also below one cent per run.",
+    "ICC": "Intraclass correlation: how alike repeated trials of a task are, from 0 to 1.",
 }
 HIDDEN, IN_PART = "hidden", "in part"
 BASIS = {
     "per task": "the sum over its tasks",
-    "linear": "every task taken to cost the same",
-    IN_PART: "from the trials whose cost is stated, which are not all",
+    "linear": "assuming that every task costs the same",
+    IN_PART: "from the trials that state a cost, not all",
     "not stated": "not stated",
     HIDDEN: "hidden by the operator's policy",
 }
@@ -147,7 +143,7 @@ TRUST_MEANS = {
 }
 HEADING = {"logs": "agents with logs", "verified": "verified agents"}  # by the level of a headline
 NOT_HEADING = {"logs": "without logs", "verified": "not verified"}
-ZERO = "outcomes that are missing or invalid count as failures"
+ZERO = "missing and invalid results count as failures"
 Key = TypeVar("Key")
 
 
@@ -258,14 +254,19 @@ def versions_text(board: Standings, target: str) -> str:
     best = f"the best of {n}" if n.isdecimal() else "the best"
     others = " Scores on other tasks are lowered in the same way." if board.subset else ""
     return (
-        f"Best of {n} versions that do not clearly differ. The score is lowered by {points} points, the luck "
-        f"of picking {best}.{others}"
+        f"Best of {n} versions that do not clearly differ. The score is lowered by {points} points to "
+        f"correct for picking {best}.{others}"
     )
 
 
 def _span(values: Sequence[Any], text: Callable[[Any], str]) -> str:
     """4, 2 to 6."""
     return " to ".join(dict.fromkeys(text(end(values)) for end in (min, max)))
+
+
+def half_width(at: AtTarget) -> float | None:
+    """Return half the width of the 95% interval of a score; None where there is none."""
+    return None if at.lower is None or at.upper is None else (at.upper - at.lower) / 2
 
 
 def leaves_open(at: AtTarget) -> bool:

@@ -16,14 +16,13 @@ REPLAY, TOO_FEW = "replay", "too few"
 PROTOCOLS = ("temporal", "loao")
 RULE = (("yes", 0.95, 0.99), ("mostly", 0.90, 0.95))
 NEW_AGENTS = {
-    "temporal": "In time, for {n} that came after the tasks were chosen,",
-    "loao": "Leaving one agent out in turn, for {n} that had no say in the choice,",
+    "temporal": "For {n} that came after the tasks were chosen",
+    "loao": "For {n}, each left out of the choice of tasks",
 }
 CHOSEN = {
     "": "",
-    "prequential": "Each of these agents met the strategy that had done best before it.",
-    "selected on the same data": "The strategy may have been selected on the same data, so that this is "
-    "rather too high.",
+    "prequential": "Each agent was tested with the strategy that was best until then.",
+    "selected on the same data": "The strategy may have been chosen on the same data; then this is too high.",
 }
 DEFAULT = "mid_range"
 N_ERRORS = 2.0
@@ -40,7 +39,7 @@ def verdict(validation: Plain | None, strategy: str) -> Verdict | None:
     if replay := (validation or {}).get("replay"):
         figures, of_replay = replay["figures"], replay["verdict"]
         if of_replay is None:
-            return Verdict(word=TOO_FEW, sentence=f"Too few to tell: {replay['reason']}.", strategy=strategy)
+            return Verdict(word=TOO_FEW, sentence=f"Not known yet: {replay['reason']}.", strategy=strategy)
         pairs, clear = figures["pairs"] or {}, figures["clear_pairs"] or {}
         return Verdict(
             word=of_replay["word"],
@@ -136,8 +135,8 @@ def shortfall_text(validation: Plain | None, strategy: str) -> str:
         return ""
     of_full, of_subset = (words.percent(own[name]) for name in ("pairs_correct_full", "pairs_correct"))
     return (
-        f"the estimated full score puts {of_full}% of pairs in order, the mean on the subset "
-        f"{of_subset}% (leaving one agent out; standard error of the difference {words.percent(se)} points)"
+        f"the estimated full score orders {of_full}% of pairs correctly, the mean on the ranking tasks "
+        f"{of_subset}% (one agent left out at a time; SE of the difference {words.percent(se)} points)"
     )
 
 
@@ -162,8 +161,8 @@ def advice_text(judged: Verdict | None, command: str) -> str:
         return ""
     best, percent = judged.better, words.percent
     return (
-        f"The strategy {best.strategy} puts {percent(best.difference)} points (± {percent(best.se)}) more "
-        f"pairs in the order of all tasks than {judged.strategy}: {command.format(strategy=best.strategy)}"
+        f"The strategy {best.strategy} orders {percent(best.difference)} points (SE {percent(best.se)}) more "
+        f"pairs correctly than {judged.strategy}. To use it: {command.format(strategy=best.strategy)}"
     )
 
 
@@ -174,15 +173,13 @@ def _differences(validation: Plain | None, protocol: str) -> Iterator[tuple[str,
             yield name, value, se
 
 
-def why_text(judged: Verdict, *, tasks: str = "it") -> str:
-    """Say what the word rests on; `tasks` is what the subset is called."""
+def why_text(judged: Verdict) -> str:
+    """Say what the word rests on."""
     pairs, clear = words.percent(judged.pairs or 0.0), judged.clear
-    also = (
-        f", and {words.percent(clear)}% of those that all tasks can tell apart" if clear is not None else ""
-    )
+    also = f" ({words.percent(clear)}% of clearly different pairs)" if clear is not None else ""
     new = NEW_AGENTS[judged.protocol].format(n=words.counted(judged.n, "agent"))
     parts = (
-        f"{new} the score estimated from {tasks} puts {pairs}% of pairs in the order of all tasks{also}.",
+        f"{new}: {pairs}% of pairs are ordered as a full run would order them{also}.",
         _against_random(judged),
         CHOSEN[judged.chosen],
     )
@@ -190,7 +187,7 @@ def why_text(judged: Verdict, *, tasks: str = "it") -> str:
 
 
 def random_text(validation: Plain | None, strategy: str) -> str:
-    """Say under how many protocols as many random tasks do as well, better or worse; empty where untold.
+    """Say under how many protocols a random subset does as well, better or worse; empty where untold.
 
     Better and worse are differences of more than two standard errors; of random splits their spread counts.
     """
@@ -208,8 +205,8 @@ def random_text(validation: Plain | None, strategy: str) -> str:
         tests = "the one test" if n == 1 else f"all {n} tests"
         errors = "deviations over its splits" if by_result["as well"] == ["random_80_20"] else "errors"
         return (
-            f"As many tasks drawn at random do as well in {tests}: nowhere is the difference larger than two "
-            f"standard {errors}."
+            f"A random subset of the same size does as well in {tests}: no difference exceeds two standard "
+            f"{errors}."
         )
     parts: list[str] = []
     for how, protocols in by_result.items():
@@ -217,23 +214,21 @@ def random_text(validation: Plain | None, strategy: str) -> str:
             names = "; ".join(TESTS[one].label.lower() for one in protocols)
             of = "" if parts else f" of {words.counted(n, 'test')}"
             parts.append(f"{how} in {len(protocols)}{of}" + (f" ({names})" if how != "as well" else ""))
-    return f"As many tasks drawn at random do {', '.join(parts)}."
+    return f"A random subset of the same size does {', '.join(parts)}."
 
 
 def _against_random(judged: Verdict) -> str:
     difference, se = judged.random_difference, judged.se
     if judged.strategy == "random":
-        return "These tasks are drawn at random themselves."
+        return "These tasks are a random subset themselves."
     if difference is None:
-        return "How as many random tasks would do was not measured."
-    points, share = f"{words.percent(abs(difference))} points", (judged.pairs or 0.0) - difference
+        return "A random subset of the same size was not tested."
+    share = words.percent((judged.pairs or 0.0) - difference)
     if se is None:
-        of_random = words.percent(share)
-        return f"As many random tasks put {of_random}% in order; the error of the difference is not known."
-    if not is_clear(difference, se):
-        sign = "+" if difference > 0 else ""
-        between = f"{sign}{words.percent(difference)} ± {words.percent(se)} points"
-        return f"As many random tasks do as well: the difference is {between}."
-    if difference < 0:
-        return f"As many random tasks do better, by {points} (± {words.percent(se)})."
-    return f"That is {points} (± {words.percent(se)}) more than as many random tasks."
+        return (
+            f"A random subset of the same size gets {share}%. The uncertainty of the difference could not be "
+            "estimated."
+        )
+    points = f"{words.percent(abs(difference))} points, SE {words.percent(se)}"
+    how = "also gets" if not is_clear(difference, se) else "does better:" if difference < 0 else "gets only"
+    return f"A random subset of the same size {how} {share}% (difference {points})."

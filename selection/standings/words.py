@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from analytics.text import counted as counted
+from analytics.text import enumerated
 from selection.schema.board import AtTarget, Line, Standings, TargetLine, TrialsAdvice
 from selection.standings import terms
 from selection.standings.changes import changed_lists as changed_lists
@@ -35,6 +36,7 @@ from selection.standings.terms import clause as clause
 from selection.standings.terms import cost_text as cost_text
 from selection.standings.terms import costs as costs
 from selection.standings.terms import first_names as first_names
+from selection.standings.terms import half_width as half_width
 from selection.standings.terms import headline_agents as headline_agents
 from selection.standings.terms import in_headlines as in_headlines
 from selection.standings.terms import in_order as in_order
@@ -50,7 +52,9 @@ from selection.standings.terms import whole_costs as whole_costs
 N_CONDITIONS = 10  # named in a sentence: a delivery may have hundreds
 SHARE_INCOMPLETE = 4  # one in so many agents without outcomes names the other way to count them
 MAX_NAMED = 10  # of the agents that could be the best
-FOLDED = ("share", "the line of another version")  # verb and rest
+# What one unranked agent does, and what several do.
+FOLDED = ("shares another version's row", "share another version's row")
+LACKING = ("has missing results", "have missing results")
 NOT_STATED = "not stated"  # as files say of a model or a scaffold
 
 # -------------------------------------------------------------------------------------------------- the board
@@ -83,35 +87,40 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, s
             f"{counted(n, 'ranked agent')} {'is' if n == 1 else 'are'} {no}." for no, n in why.items()
         )
         return f"No {_one_of(board)} is ranked yet.", no
-    best, tasks, is_all = named[0], tasks_of(board, target), len(named) == len(ranked)
-    score, reason = _score(best.at[target]), sentence(board.targets[target].reason)
+    best, is_all = named[0], len(named) == len(ranked)
+    # All tasks are what a score is over, unless it says otherwise.
+    on = "" if target == "full" else f" on {tasks_of(board, target)}"
+    score, reason = score_text(best.at[target]), sentence(board.targets[target].reason)
     if len(ranked) == 1:
-        return "One agent so far:", f"{best.agent}, {score} on {tasks}."
+        return "One agent so far:", f"{best.agent}, {score}{on}."
     first = [line for line in named if line.agent in board.targets[target].may_be_first]
     agents, above = _counted(board, named, ranked), _above(board, target, ranked)
     the = "" if is_all else "the "
     leaders = [line for line in named if line.at[target].rank == best.at[target].rank]
-    scores = f"{score} on {tasks}{_for(board, leaders)}"
+    scores = f"{score}{on}{_for(board, leaders)}."
     who = f"{best.agent} and {len(leaders) - 1:,} more score highest"
     if len(leaders) == 1:
         who = f"{best.agent} scores highest"
     if not first or len(named) == 1:
         who += "" if is_all else f" of the {agents}"
         who = who if len(named) > 1 else f"{best.agent} is the only {_one_of(board)}"
-        return f"{who},", f"{scores}.{above}{reason and f' {reason}'}"
+        return f"{who}:", f"{scores}{above}{reason and f' {reason}'}"
     if len(first) == len(named):
-        ends = f"The highest score on {tasks} is {score}, the lowest {_score(named[-1].at[target])}."
-        return f"These data do not order the {agents}.", f"{ends}{above}"
+        ends = f"Scores{on} range from {score_text(named[-1].at[target])} to {score}."
+        everybody = f"Both {agents.partition(' ')[2]}" if len(named) == 2 else f"Any of the {agents}"
+        return f"{everybody} could be the best.", f"{ends}{above}"
     if len(first) == 1:
         if is_all:
             next_ = [line for line in ranked[1:] if (line.at[target].rank_lower or 1) <= 2]
-            above = f" The next {f'could be any of {len(next_):,}' if next_[1:] else f'is {next_[0].agent}'}."
-        cost = _for(board, [best])
-        return f"{best.agent} is the best of {the}{agents}, at 95%:", f"{score} on {tasks}{cost}.{above}"
+            above = f" {f'{len(next_):,} agents could be' if next_[1:] else f'{next_[0].agent} is'} second."
+        return (
+            f"{best.agent} is the best of {the}{agents} (95%):",
+            f"{score}{on}{_for(board, [best])}.{above}",
+        )
     among = "" if is_all else " of them"
     return (
         f"{len(first):,} of {the}{agents} could be the best.",
-        f"{who}{among}, {scores}{_cheapest(board, first)}.{above}",
+        f"{who}{among}: {scores}{_cheapest(board, first, leaders)}{above}",
     )
 
 
@@ -126,7 +135,7 @@ def _above(board: Standings, target: str, ranked: Sequence[Line]) -> str:
     above = [line for line in ranked if (line.at[target].rank or 0) < rank]
     why = Counter(_why_not_named(board, line) for line in above)
     return "".join(
-        f" {counted(n, 'agent')} above it {'is' if n == 1 else 'are'} {no}." for no, n in why.items()
+        f" {counted(n, 'agent')} ranked higher {'is' if n == 1 else 'are'} {no}." for no, n in why.items()
     )
 
 
@@ -146,7 +155,7 @@ def withdrawn_text(names: Sequence[str]) -> str:
 
 
 def could_be_first(board: Standings) -> str:
-    """Return 11 of 32 could be first: the headline where there is room for no more."""
+    """Return 11 of 32 could be the best: the headline where there is room for no more."""
     ranked = [line for line in board.agents if line.at[board.target].rank is not None]
     named = [line for line in ranked if in_headlines(board, line)]
     if not named:
@@ -156,12 +165,12 @@ def could_be_first(board: Standings) -> str:
     n_first = sum(line.agent in board.targets[board.target].may_be_first for line in named)
     agents = _counted(board, named, ranked)
     if not n_first:
-        return f"{agents}, their order not known"
+        return f"{agents}, order not known"
     agents = agents if len(named) < len(ranked) else f"{len(ranked):,}"
-    return f"{n_first:,} of {agents} could be first"
+    return f"{n_first:,} of {agents} could be the best"
 
 
-def _cheapest(board: Standings, first: Sequence[Line]) -> str:
+def _cheapest(board: Standings, first: Sequence[Line], leaders: Sequence[Line]) -> str:
     """Name the smallest of the costs that were measured; of all whole costs where fewer than two were."""
     known, whole = costs(board), whole_costs(board)
     with_cost = [line for line in first if line.agent in known]
@@ -170,28 +179,34 @@ def _cheapest(board: Standings, first: Sequence[Line]) -> str:
     alike = measured if len(measured) > 1 else in_full
     if len(alike) < 2:
         return ""
-    kind = "" if len(alike) == len(first) else f" with a {'known' if alike == with_cost else 'measured'} cost"
     cheapest = min(alike, key=lambda line: whole[line.agent])
-    return f"; the cheapest of the {len(alike):,}{kind} costs {cost_text(cheapest)}"
+    of = f"with a {'known' if alike == with_cost else 'measured'} cost"
+    if len(in_full) == len(first) and whole[cheapest.agent] == min(whole[line.agent] for line in first):
+        of = f"of the {len(first):,}"
+    if leaders == [cheapest]:
+        return f" It is also the cheapest {of}."
+    return f" The cheapest {of} is {cheapest.agent} at {cost_text(cheapest)}."
 
 
-def _score(at: AtTarget) -> str:
-    return f"{'~' if at.estimated else ''}{percent(at.score or 0.0)}%"
+def score_text(at: AtTarget) -> str:
+    """Return 66.9 ± 3.1%, half the width of the 95% interval; 66.9% where there is none."""
+    around = f" ± {percent(half)}" if (half := half_width(at)) is not None else ""
+    return f"{'~' if at.estimated else ''}{percent(at.score or 0.0)}{around}%"
 
 
 def _for(board: Standings, first: Sequence[Line]) -> str:
     """Say what a run of these costs; empty where that is not known of each."""
     known = whole_costs(board)
     if all(other.cost_usd is None for other in board.agents):
-        return "" if any(other.cost_basis == HIDDEN for other in board.agents) else ". Cost was not stated"
+        return "" if any(other.cost_basis == HIDDEN for other in board.agents) else ". Costs are not stated"
     if not all(line.agent in known for line in first):
         return ""
     lowest, highest = (cost_text(end(first, key=lambda line: known[line.agent])) for end in (min, max))
-    return f", for {lowest} a run" if lowest == highest else f", for {lowest} to {highest} a run"
+    return f" at {lowest if lowest == highest else f'{lowest} to {highest}'} per run"
 
 
 def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> str:
-    """Say how many agents are listed without a rank and why; empty where all have one.
+    """Say how many agents are not ranked and why; empty where all are.
 
     of: whether to say of how many.
     """
@@ -205,41 +220,50 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
         return ""
     n = sum(groups.values())
     if set(groups) == {FOLDED}:
-        return f"{counted(n, 'version')} {_verb(FOLDED, n)}."
-    more = " more" if n < len(board.agents) else ""
-    number = f"{n:,} of {counted(len(board.agents), 'agent')}" if of else f"{n:,}{more}"
-    if len(groups) == 1:
+        return f"{counted(n, 'version')} {FOLDED[n > 1]}."
+    number = f"{n:,} of {counted(len(board.agents), 'agent')}" if of else counted(n, "agent")
+    if set(groups) == {LACKING}:
+        reasons = f"results are missing for {_n_lacking(board, target)}"
+    elif len(groups) == 1:
         (why,) = groups
-        reasons = f"{'it' if n == 1 else 'they'} {_verb(why, n)}"
+        reasons = f"{'it' if n == 1 else 'they'} {why[n > 1]}"
     else:
-        reasons = ", ".join(f"{m:,} {_verb(why, m)}" for why, m in groups.most_common())
-    return f"{number} {'is' if n == 1 else 'are'} listed without a rank: {reasons}."
+        reasons = ", ".join(f"{m:,} {why[m > 1]}" for why, m in groups.most_common())
+    return f"{number} {'is' if n == 1 else 'are'} not ranked: {reasons}."
+
+
+def _n_lacking(board: Standings, target: str) -> str:
+    """Return 10 tasks, 1 to 25 tasks: how many each unranked agent has no result for."""
+    n_tasks = board.targets[target].n_tasks
+    lacking = [n_tasks - line.at[target].n_valid for line in board.agents if line.at[target].rank is None]
+    low, high = min(lacking), max(lacking)
+    return counted(high, "task") if low == high else f"{low:,} to {counted(high, 'task')}"
 
 
 def _why_unranked(board: Standings, line: Line, target: str) -> tuple[str, str]:
     """Verb and rest of the reason that an agent shares with others."""
     if line.condition and line.at[target].reason.endswith(_too_few(board.conditions.compared)):
-        return "lack", _lacking(board.conditions.compared)
+        few = f"too few results under {_and(board.conditions.compared)}"
+        return f"has {few}", f"have {few}"
     if line.condition:
-        return "ran", f"under {line.condition} alone"
+        return _both(f"ran only under {line.condition}")
     if line.at[target].folded_under:
         return FOLDED
     if "withheld" in line.marks:
-        return "wait", "for an operator's approval"
+        return "waits for an operator's approval", "wait for an operator's approval"
     if "chosen tasks" in line.marks and line.how == "estimated":
-        return "ran", "tasks chosen for each agent"
+        return _both("ran only tasks chosen for each agent")
     nobody = board.targets[target].reason
     if nobody and line.at[target].reason == nobody:
-        return "could", "be ranked, fewer than half"
+        return _both("could be ranked, but fewer than half of all")
     alone = 20 * line.n_tasks < 19 * board.n_tasks
     if target != "subset" and line.how == "estimated" and alone:
-        return "ran", "the subset alone"
-    return "lack", f"outcomes among {tasks_of(board, target)}"
+        return _both("ran only the ranking tasks")
+    return LACKING
 
 
-def _verb(why: tuple[str, str], n: int) -> str:
-    verb, rest = why
-    return f"{verb}s {rest}" if n == 1 and verb not in ("ran", "could") else f"{verb} {rest}"
+def _both(why: str) -> tuple[str, str]:
+    return why, why
 
 
 def next_step_text(board: Standings, command: "Command") -> str:
@@ -278,7 +302,7 @@ def covers_text(board: Standings, target: str = "") -> str:
 def judged_text(target_line: TargetLine) -> str:
     """Say how ranks and ties were judged; empty where there are none, and for one agent."""
     judged = "; ".join(filter(None, (terms.METHODS.get(target_line.method), target_line.note)))
-    return f"On ranks and ties: {judged}." if judged and target_line.n_ranked > 1 else ""
+    return f"Ranks and ties: {judged}." if judged and target_line.n_ranked > 1 else ""
 
 
 def first_text(board: Standings, target: str = "") -> str:
@@ -292,11 +316,11 @@ def first_text(board: Standings, target: str = "") -> str:
         return ""
     is_all = len(heading) >= target_line.n_ranked
     among, agent = "" if len(names) == 1 else "one of ", "agent" if is_all else _one_of(board)
-    answer = f"At 95% the best {agent} is {among}{first_names(names, MAX_NAMED)}"
+    answer = f"The best {agent} (95%) is {among}{first_names(names, MAX_NAMED)}"
     n_lowest = sum(line.at[target].rank_lower == 1 for line in board.agents)
     if not is_all or n_lowest <= len(names):
         return f"{answer}."
-    return f"{answer}; the ranks that agents may hold are wider, as they hold for all agents at once."
+    return f"{answer}. Rank ranges are wider because they hold for all agents together."
 
 
 def second_run_text(board: Standings, target: str = "") -> str:
@@ -306,8 +330,8 @@ def second_run_text(board: Standings, target: str = "") -> str:
         return ""
     about = "at least about" if second_run.lower_bound else "about"
     return (
-        f"{second_run.agent}: {percent(second_run.score)}%, {about} {percent(second_run.expected)}% "
-        "expected of a second run. The highest score is partly luck."
+        f"The highest score is partly luck: expect {about} {percent(second_run.expected)}% from a second run "
+        f"of {second_run.agent}."
     )
 
 
@@ -318,14 +342,13 @@ def coverage_text(board: Standings) -> str:
         return ""
     if coverage.share is None:
         return (
-            "How often those of estimated scores held what full runs showed later is not measured: too few "
-            "came later."
+            "Intervals of estimated scores could not be checked against later full runs: there are too few."
         )
     if not coverage.falls_short:
         return ""
     return (
-        f"Those of estimated scores are to be read as {percent(coverage.share)}% intervals, not 95%: of "
-        f"{counted(coverage.n, 'full score')} that came later they held {coverage.n_covered:,}."
+        f"Read the intervals of estimated scores as {percent(coverage.share)}% intervals, not 95%: they "
+        f"contained {coverage.n_covered:,} of {counted(coverage.n, 'later full score')}."
     )
 
 
@@ -341,9 +364,10 @@ def scores_text(board: Standings, target: str = "") -> str:
     n_chosen = sum(line.at[target].rank is not None for line in lines)
     parts = [f"measured for {counted(n_measured, 'agent')}"]
     if n_estimated > n_chosen:
-        parts.append(f"estimated for {n_estimated - n_chosen:,} from {task_set('subset', board.subset.size)}")
+        n = n_estimated - n_chosen
+        parts.append(f"estimated (~) for {n:,} from {task_set('subset', board.subset.size)}")
     if n_chosen:
-        parts.append(f"estimated for {n_chosen:,} from tasks chosen for each")
+        parts.append(f"estimated (~) for {n_chosen:,} from tasks chosen for each")
     return f"{text}: {', '.join(parts)}."
 
 
@@ -362,7 +386,7 @@ def verdict_text(board: Standings) -> str:
 def trust_text(board: Standings) -> str:
     """Say in few words how many pairs the subset puts in order; empty as `verdict_text` is.
 
-    As many random tasks put p − d of pairs in order, d the paired difference that the verdict holds.
+    A random subset of the same size puts p − d of pairs in order, d the paired difference of the verdict.
     """
     verdict = board.verdict
     if verdict is None or board.subset is None:
@@ -371,34 +395,34 @@ def trust_text(board: Standings) -> str:
         return verdict.sentence
     random = ""
     if verdict.random_difference is not None:
-        random = f", as many random tasks {percent(verdict.pairs - verdict.random_difference)}%"
-    return f"Estimates put {percent(verdict.pairs)}% of pairs in the order of all tasks{random}."
+        random = f" (random subset: {percent(verdict.pairs - verdict.random_difference)}%)"
+    return (
+        f"New agents: {percent(verdict.pairs)}% of pairs are ordered as a full run would order them{random}."
+    )
 
 
 def target_text(board: Standings) -> str:
     """Say why the board does not rank by the full score; empty where it does, or where that was asked for."""
-    return f"Ranks are on the subset: {clause(board.why_target)}." if board.why_target else ""
+    return f"Ranks use the ranking tasks only: {clause(board.why_target)}." if board.why_target else ""
 
 
 def trials_text(trials: TrialsAdvice | None) -> str:
     """Say how many trials a run of the subset should have, what that costs, and what it is worth."""
     if trials is None:
         return ""
-    is_one, n = trials.recommended == 1, trials.n_conditions
+    n = trials.n_conditions
     at_most, under = "at most " if trials.upper_bound else "", " under each" if n > 1 else ""
     options = "; ".join(
         f"{at_most}{percent(one.se)} points with {counted(one.n_trials, 'trial')}{under}"
         + ("" if one.cost_usd is None else f" for {money(one.cost_usd)}")
         for one in trials.options
     )
-    known = f"An upper bound: {trials.why_upper_bound}." if trials.why_upper_bound else ""
+    known = sentence(trials.why_upper_bound)
     each = f" under each of the {n:,} compared conditions" if n > 1 else ""
-    advice = (
-        f"Where only the subset is run, {counted(trials.recommended, 'trial')} of each of its tasks{each} "
-        f"{'is' if is_one else 'are'}"
-    )
-    errors = f"Standard error of a typical agent's mean there: {options}."
-    return " ".join(filter(None, (f"{advice} recommended.", errors, known)))
+    times = {1: "once", 2: "twice"}.get(trials.recommended, f"{trials.recommended:,} times")
+    advice = f"If you run only the ranking tasks, run each {times}{each}."
+    errors = f"Standard error of a typical agent's mean on them: {options}."
+    return " ".join(filter(None, (advice, errors, known)))
 
 
 def bounds_text(at: AtTarget) -> str:
@@ -406,20 +430,20 @@ def bounds_text(at: AtTarget) -> str:
     if at.bounds is None or not terms.leaves_open(at):
         return ""
     low, high = at.bounds
-    missing = "outcome is" if at.n_missing == 1 else f"{at.n_missing:,} outcomes are"
-    return f"{percent(low)} to {percent(high)}%, whatever the missing {missing}"
+    missing = "the missing run" if at.n_missing == 1 else f"all {at.n_missing:,} missing runs"
+    return f"{percent(low)}% if {missing} failed, {percent(high)}% if passed"
 
 
 def measured_text(board: Standings) -> str:
     """Say which sources of error were measured and are in the intervals; empty where no study found any."""
     sources = "; ".join(board.measured)
-    return sources and sentence(f"{sources}: the intervals of measured scores take that into account")
+    return sources and sentence(f"{sources}. The intervals of measured scores include this")
 
 
 def not_measured_text(board: Standings) -> str:
     """Say what is in no interval, and what is there as an upper bound alone."""
     absent = "; ".join(in_no_interval(board))
-    text = f"Never measured, so in no interval: {absent}." if absent else ""
+    text = f"Not measured, so not in any interval: {absent}." if absent else ""
     return " ".join(filter(None, (text, bounded_text(board))))
 
 
@@ -434,19 +458,19 @@ def bounded_text(board: Standings) -> str:
     if source not in board.not_measured:
         return ""
     if board.trial_noise:
-        return f"Never measured here, so borrowed in the intervals ({board.trial_noise}): {source}."
-    return f"Never measured, so in the intervals as an upper bound: {source}."
+        return f"Not measured here, borrowed from another benchmark ({board.trial_noise}): {source}."
+    return f"Not measured, so the intervals use an upper bound: {source}."
 
 
 def trial_noise_text(used: str, of_rules: str) -> str:
     """Say that intervals borrow the noise of trials, or that they need not; empty where none is stated."""
     if used:
         return (
-            f"no agent ran a task twice, so intervals and ranks borrow the noise of trials: {used}; they are "
-            "right if trials vary as much here"
+            f"no agent ran a task twice, so intervals and ranks borrow run-to-run noise ({used}). They are "
+            "right if runs vary as much here"
         )
     if of_rules:
-        return f"the noise of trials that the rules state ({of_rules}) is not used: agents here have repeats"
+        return f"the stated run-to-run noise ({of_rules}) is not used: agents here have repeated runs"
     return ""
 
 
@@ -454,9 +478,10 @@ def confidence_text(board: Standings, target: str = "") -> str:
     """Say how sure ranks are, and in short what no interval holds; empty without rank intervals."""
     if not any(line.at[target or board.target].rank_lower is not None for line in board.agents):
         return ""
-    absent = ", ".join(terms.SHORT_UNMEASURED.get(source, source) for source in in_no_interval(board))
-    not_in = f" {sentence(f'not in them: {absent}')}" if absent else ""
-    return f"Ranks hold with 95% confidence, all at once.{not_in}"
+    absent = in_no_interval(board)
+    short = [text for source, text in terms.SHORT_UNMEASURED.items() if source in absent]
+    untested = f" Other {enumerated(short)} were not tested." if short else ""
+    return f"All rank ranges hold together with 95% confidence.{untested}"
 
 
 def notices(
@@ -482,8 +507,8 @@ def notices(
     trial_noise: that of the rules.
     """
     n_ranked, n = board.targets[board.target].n_ranked, len(board.agents)
-    why = [_why_unranked(board, line, "full")[0] for line in board.agents if line.how == "incomplete"]
-    n_lacking = why.count("lack")
+    why = [_why_unranked(board, line, "full") for line in board.agents if line.how == "incomplete"]
+    n_lacking = why.count(LACKING)
     return tuple(
         sentence(text)
         for text in (
@@ -522,13 +547,13 @@ def unheard_text(board: Standings, n: int) -> str:
         return ""
     runs = f"{counted(n, 'full run')} {'does' if n == 1 else 'do'}"
     return (
-        f"{runs} not count towards the choice of a subset: two agents of an account do, unless an operator "
-        "trusts it"
+        f"{runs} not count towards choosing the ranking tasks. Only two agents of an account count, unless "
+        "an operator trusts the account"
     )
 
 
 def other_notices(board: Standings, command: "Command | None" = None) -> tuple[str, ...]:
-    """Return the notices but for what the headline says already: who is listed without a rank.
+    """Return the notices but for what the headline says already: who is not ranked.
 
     command: of the operator, by which the first notice says how it is undone what counts as a failure, and
         which tasks count.
@@ -546,12 +571,12 @@ def other_notices(board: Standings, command: "Command | None" = None) -> tuple[s
 def elsewhere(ran: str, compared: Sequence[str]) -> str:
     """Say that an agent ran under conditions that are not compared."""
     compares = f"; this board compares {_and(compared)}" if compared else ""
-    return f"ran under {ran} alone{compares}"
+    return f"ran only under {ran}{compares}"
 
 
 def lacking_under(compared: Sequence[str], n_lacking: int, n_asked: int, *, zero: bool) -> str:
     """Say that an agent has too few outcomes under the conditions that are compared."""
-    has, what = "has" if n_lacking == 1 else "have", "outcome" if zero else "valid outcome"
+    has, what = "has" if n_lacking == 1 else "have", "result" if zero else "valid result"
     of = f"{n_lacking:,} of its {counted(n_asked, 'task')}"
     return f"{of} {has} no {what} {_too_few(compared)}"
 
@@ -561,36 +586,36 @@ def _too_few(compared: Sequence[str]) -> str:
 
 
 def _lacking(compared: Sequence[str]) -> str:
-    return f"outcomes on more than 5% of tasks under {_and(compared)}"
+    return f"results on more than 5% of tasks under {_and(compared)}"
 
 
 def uncounted(ran: str, compared: Sequence[str]) -> str:
     """Say to whoever delivers that all outcomes of an agent are of conditions that are not compared."""
-    return f"{elsewhere(ran, compared)}: these outcomes are not counted, the agent is listed without a rank"
+    return f"{elsewhere(ran, compared)}. These results do not count; the agent is not ranked"
 
 
 def uncounted_agents(ran: str, compared: Sequence[str], agents: Sequence[str]) -> str:
     """Say the same of several agents to an operator who loads them."""
-    listed = "the agent is" if len(agents) == 1 else "the agents are"
+    are = "agent is" if len(agents) == 1 else "agents are"
     return (
-        f"{counted(len(agents), 'agent')} {elsewhere(ran, compared)}: these outcomes are not counted, "
-        f"{listed} listed without a rank ({first_names(agents)})"
+        f"{counted(len(agents), 'agent')} {elsewhere(ran, compared)}. These results do not count; "
+        f"the {are} not ranked ({first_names(agents)})"
     )
 
 
 def lacking_agents(compared: Sequence[str], agents: Sequence[str]) -> str:
     """Say to an operator who loads agents that they have too few outcomes under what is compared."""
     lack = "lacks" if len(agents) == 1 else "lack"
-    listed = "it is" if len(agents) == 1 else "they are"
+    are = "it is" if len(agents) == 1 else "they are"
     return (
-        f"{counted(len(agents), 'agent')} {lack} {_lacking(compared)}: {listed} listed without a rank "
+        f"{counted(len(agents), 'agent')} {lack} {_lacking(compared)}, so {are} not ranked "
         f"({first_names(agents)})"
     )
 
 
 def uncounted_text(left_out: Sequence[str], compared: Sequence[str]) -> str:
     """Say that some outcomes of an agent are of conditions that are not compared."""
-    return f"outcomes under {_and(left_out)} are not counted: this board compares {_and(compared)}"
+    return f"results under {_and(left_out)} do not count: this board compares {_and(compared)}"
 
 
 def _and(names: Sequence[str]) -> str:
@@ -612,7 +637,7 @@ def about(line: Line) -> tuple[tuple[str, str], ...]:
     """Return what else is stated of an agent, as label and text; links are not among it."""
     cost = ""
     if line.cost_usd is not None:
-        cost = f"{money(line.cost_usd)} a run of all tasks, {terms.BASIS[line.cost_basis]}"
+        cost = f"{money(line.cost_usd)} per run of all tasks, {terms.BASIS[line.cost_basis]}"
     rows = (
         ("Version", line.version),
         ("Organisation", line.organisation),
@@ -637,6 +662,6 @@ def savings_text(savings: Mapping[str, Any] | None, *, with_money: bool = True) 
     saved = ""
     if with_money and so_far["saved"] is not None:
         n_unknown, whose = so_far["n_not_measured"], "its" if so_far["n_runs"] == 1 else "their"
-        saved = f", {money(so_far['saved'])} at {whose} own mean cost of a task"
-        saved += f", {n_unknown:,} of them without a usable cost left out" if n_unknown else ""
-    return f"So far {runs} went without {tasks} of a full evaluation{saved}."
+        saved = f", {money(so_far['saved'])} at {whose} own mean cost per task"
+        saved += f" ({n_unknown:,} without a usable cost left out)" if n_unknown else ""
+    return f"So far {runs} saved {tasks} of a full evaluation{saved}."

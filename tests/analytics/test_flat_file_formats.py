@@ -207,7 +207,7 @@ def test_a_parquet_column_without_one_text_is_told():
     assert [str(fault) for fault in caught.value.faults] == [
         f"task: the column's type is list<element: string>; {rule}",
         f"note: the column's type is binary; {rule}",
-        'row 1, outcome: "2" is not allowed; an outcome is a number from 0 to 1',
+        'row 1, outcome "2": an outcome is a number from 0 to 1',
     ]
 
 
@@ -219,9 +219,9 @@ def test_parquet_headers_obey_the_same_rules():
         parse(out.getvalue())
     assert [str(fault) for fault in caught.value.faults] == [
         "agent: 2 columns have this name",
-        '"" is not allowed; a column\'s name is not empty (column 3)',
+        '"": a column\'s name is not empty (column 3)',
     ]
-    with pytest.raises(FlatFileError, match="there are no rows"):
+    with pytest.raises(FlatFileError, match="the file has no rows"):
         parse(as_parquet({name: pa.array([], pa.string()) for name in rows_of(1)[0]}))
 
 
@@ -229,9 +229,9 @@ def test_the_decompressed_size_of_parquet_can_be_limited():
     rows = [rows_of(1)[0] | {"trial": str(i), "note": "x" * 100} for i in range(2000)]
     data = text_parquet(rows)
     assert parse(data, limits=replace(FILE, n_bytes=10_000_000)).n_rows == 2000
-    with pytest.raises(FlatFileError, match="holds more than 100,000 bytes once decompressed"):
+    with pytest.raises(FlatFileError, match="has more than 100,000 bytes after decompression; split it"):
         parse(data, limits=replace(FILE, n_bytes=100_000))
-    with pytest.raises(FlatFileError, match="there are more than 1,999 rows"):
+    with pytest.raises(FlatFileError, match="the file has more than 1,999 rows"):
         parse(data, limits=replace(FILE, n_rows=1999))
 
 
@@ -260,7 +260,7 @@ def test_no_line_is_parsed_where_there_are_too_many(monkeypatch, line):
     monkeypatch.setattr(json_rows, "_parsed", parsed.append)
     monkeypatch.setattr(streams, "BLOCK_BYTES", 256)
     for data in (line * 1000, gzip.compress(line * 1000), b"\xef\xbb\xbf" + line * 1000):
-        with pytest.raises(FlatFileError, match="there are more than 900 rows"):
+        with pytest.raises(FlatFileError, match="the file has more than 900 rows"):
             parse(data, limits=replace(FILE, n_rows=900))
     assert not parsed
 
@@ -271,7 +271,7 @@ def test_lines_that_are_no_rows_are_not_among_too_many():
     for data in (rows + end, b"\xef\xbb\xbf\n" + rows.replace(b"\n", b"\n \r\n\t\n") + end + b"\n\n"):
         assert parse(data, limits=limits).n_rows == 200
         assert parse(gzip.compress(data), limits=limits).n_rows == 200
-    with pytest.raises(FlatFileError, match="there are more than 199 rows"):
+    with pytest.raises(FlatFileError, match="the file has more than 199 rows"):
         parse(rows + end, limits=replace(FILE, n_rows=199))
 
 
@@ -329,12 +329,11 @@ def test_lines_of_json_that_are_no_records_are_told_with_the_others():
     assert [str(fault) for fault in caught.value.faults] == [
         "row 2: the line is no JSON object (Expecting property name enclosed in double quotes, character 2)",
         "row 3: a record is a JSON object, not a list",
-        'row 4: the key "agent" comes twice in one object',
+        'row 4: the key "agent" appears twice in one object',
         "row 5: the record has more than 10,000 opening brackets",
-        'row 6, outcome: "NaN" is not allowed; an outcome is a number from 0 to 1;'
-        " leave a missing value empty",
-        'row 7, outcome: "Infinity" is not allowed; an outcome is a number from 0 to 1',
-        r'row 8, note: "\x00" is not allowed; text has no control character U+0000',
+        'row 6, outcome "NaN": an outcome is a number from 0 to 1; leave a missing value empty',
+        'row 7, outcome "Infinity": an outcome is a number from 0 to 1',
+        r'row 8, note "\x00": text has no control character U+0000',
     ]
 
 
@@ -434,7 +433,7 @@ def test_a_quote_at_any_place_of_a_part_is_judged_alike(size):
     check(good)
     with pytest.raises(FlatFileError, match="line 2: a quote stands inside a field"):
         check(bad)
-    with pytest.raises(FlatFileError, match="line 3: a quote is opened and not closed"):
+    with pytest.raises(FlatFileError, match="line 3: a quote opens and does not close"):
         check(good + b'"x,y\n')
 
 
@@ -466,7 +465,7 @@ def test_a_quote_left_open_over_many_blocks_is_told_with_its_line(monkeypatch):
     ]
     lines = as_csv(rows).decode().splitlines()
     lines[30] = '"' + lines[30]
-    with pytest.raises(FlatFileError, match="line 31: a quote is opened and not closed"):
+    with pytest.raises(FlatFileError, match="line 31: a quote opens and does not close"):
         parse("\n".join(lines).encode())
 
 
@@ -716,5 +715,5 @@ def test_parquet_with_changed_bytes_is_read_or_refused():
 def test_the_header_may_hold_line_ends_only_to_be_refused():
     with pytest.raises(FlatFileError) as caught:
         parse(b'benchmark,"ag\nent",x\n1,2,3\n')
-    assert r'"ag\nent" is not allowed' in str(caught.value)
+    assert r'"ag\nent": ' in str(caught.value)
     assert csv_rows._record_end(b'a,"\n",b\r\n1') == 7

@@ -91,13 +91,13 @@ CASES = {
     "a header and newlines in gzip": (
         lambda: iter([HEADER, *repeat(b"\n" * MB, 500)]),
         6,
-        "grows more than 250-fold",
+        "more than 250 times larger",
     ),
-    "a header and newlines": (lambda: iter([HEADER, *repeat(b"\n" * MB, 500)]), None, "there are no rows"),
+    "a header and newlines": (lambda: iter([HEADER, *repeat(b"\n" * MB, 500)]), None, "the file has no rows"),
     "line ends of another kind": (
         lambda: iter([HEADER, *repeat(b"\r" * MB, 100)]),
         None,
-        "there are no rows",
+        "the file has no rows",
     ),
     "an object and newlines": (
         lambda: iter([b"{}\n", *repeat(b" \n" * MB, 250)]),
@@ -137,7 +137,7 @@ CASES = {
     "a quote never closed": (
         lambda: iter([HEADER, b'b,a,s,m,,"', *repeat(b"x" * MB, 500)]),
         None,
-        "line 2: a quote is opened and not closed",
+        "line 2: a quote opens and does not close",
     ),
     "a field without end": (
         lambda: iter([HEADER, b"b,a,s,m,,", *repeat(b"x" * MB, 500)]),

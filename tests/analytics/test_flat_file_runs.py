@@ -79,9 +79,9 @@ def test_a_mean_rounded_to_six_places_over_n_is_whole(outcome, n):
 
 def test_a_mean_that_is_none_is_told_with_its_numbers():
     assert faults_of([row("u"), row(outcome="0.5", n="3"), row("v", outcome="0.3", n="2")]) == [
-        'row 2, n_averaged: "3" is not allowed; the mean of 3 runs that pass or fail is a whole number over'
+        'row 2, n_averaged "3": the mean of 3 runs that pass or fail is a whole number over'
         " 3, and 3 × 0.5 = 1.5",
-        'row 3, n_averaged: "2" is not allowed; the mean of 2 runs that pass or fail is a whole number over'
+        'row 3, n_averaged "2": the mean of 2 runs that pass or fail is a whole number over'
         " 2, and 2 × 0.3 = 0.6",
     ]
 
@@ -96,14 +96,12 @@ def test_no_other_row_may_hold_a_trial_of_the_mean():
 @pytest.mark.parametrize("n", ["0", "-1", "1.5", "many", "32768", "1e400"])
 def test_a_number_of_runs_is_whole_and_positive(n):
     (fault,) = faults_of([row(n=n)])
-    assert fault.startswith(
-        f'row 1, n_averaged: "{n}" is not allowed; a number of runs is a whole number from 1'
-    )
+    assert fault.startswith(f'row 1, n_averaged "{n}": a number of runs is a whole number from 1')
 
 
 def test_the_trials_of_all_means_together_are_limited():
     rows = [row(f"t{i}", outcome="1", n="32767") for i in range(400)]
-    assert faults_of(rows) == ["there are more than 10,000,000 rows"]
+    assert faults_of(rows) == ["the file has more than 10,000,000 rows; split it"]
 
 
 def test_repeats_count():

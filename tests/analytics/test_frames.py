@@ -181,7 +181,7 @@ def test_rows_count_from_one_whatever_the_index():
 def test_a_frame_without_the_columns_or_the_rows():
     assert faults_of(small().drop(columns="task"))[0][1] == "task"
     assert faults_of(small().set_index("agent"))[0][1] == "agent"
-    assert faults_of(small().iloc[:0])[0][2] == "there are no rows"
+    assert faults_of(small().iloc[:0])[0][2] == "the file has no rows"
     assert "2 columns have this name" in faults_of(pd.concat([small(), small()], axis=1))[0][2]
 
 

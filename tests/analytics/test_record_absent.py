@@ -82,7 +82,7 @@ def test_absent_trials_by_hand():
     same(zero.n_places[5], [5, 5, 5, 5])
     assert zero.uneven == (
         "1 of 6 agents have fewer trials on some tasks than on nearly all of theirs, or than nearly all "
-        "other agents have: those absent count as failures",
+        "other agents have: missing results count as failures",
         "1 agent has passes alone and lacks tasks or trials: a05; if its failures were left out, the scores "
         "are too high",
     )

@@ -377,7 +377,7 @@ class TestRefusals:
         return str(raised.value)
 
     def test_one_level(self):
-        assert self.refusal(factors=(self.a, 0 * self.b)) == "term (1,) has one level"
+        assert self.refusal(factors=(self.a, 0 * self.b)) == "term (1,) has only one level"
 
     def test_a_level_for_each_row(self):
         assert "(0, 1) has a level for each of the 24 rows" in self.refusal(terms=((0,), (0, 1)))

@@ -169,7 +169,7 @@ def test_a_week_at_the_desk(operator, tmp_path):
     operator.open(f"/admin/catalog/task/{task.pk}/retire/")
     operator.fill(reason="its checker is broken")
     operator.do("retire")
-    assert "19 tasks would be active instead of 20" in operator.text("#preview")
+    assert "19 tasks would count instead of 20" in operator.text("#preview")
     operator.do("retire-preview")
     scheduler()
     assert benchmark.boards.order_by("-number").first().n_tasks == 19

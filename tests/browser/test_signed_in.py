@@ -62,5 +62,5 @@ def test_a_submission_is_taken_back_by_its_form(signed_in, address):
     signed_in.find_element(By.NAME, "reason").send_keys("the wrong file")
     signed_in.find_element(By.NAME, "sure").click()
     signed_in.find_element(By.CSS_SELECTOR, "#withdraw button").click()
-    told = "It was withdrawn and does not count any more."
+    told = "It was withdrawn and no longer counts."
     wait_until(signed_in, lambda browser: told in browser.find_element(By.TAG_NAME, "main").text)

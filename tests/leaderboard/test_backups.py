@@ -79,8 +79,8 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path, empty, later_release
             call_command("backup", str(tmp_path / "none.dump"))
         for path, why in (
             (file, r"^The file is of a later release, with boards\.0099_of_tomorrow: install that one\.$"),
-            (other, "^This is no file that `backup` wrote: .*valid archive"),
-            (tmp_path / "nothing", r"^There is no file "),
+            (other, "^This is not a file of `backup`: .*valid archive"),
+            (tmp_path / "nothing", r"^File not found: "),
         ):
             with pytest.raises(CommandError, match=why):
                 call_command("restore", str(path))
@@ -150,6 +150,6 @@ def test_a_database_that_is_away_is_told_in_one_line(tmp_path, monkeypatch):
 
 
 def test_a_command_of_django_says_that_there_are_no_tables(empty):
-    why = r"^The tables are not there yet; make them with `manage\.py migrate`\.$"
+    why = r"^The database has no tables yet. Create them: `manage\.py migrate`\.$"
     with database(empty), pytest.raises(SystemExit, match=why):
         execute(["manage.py", "changepassword", "somebody"])

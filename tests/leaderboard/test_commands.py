@@ -29,6 +29,7 @@ from leaderboard.studies.models import DriftCheck
 from leaderboard.submissions.models import Outcome
 from leaderboard.terminal.management.commands import policy
 from leaderboard.terminal.printing import drift_text
+from selection.standings.printed import PLAIN
 from tests import kept
 from tests.disks import small_disk
 from tests.leaderboard.stored_validation import store, stored
@@ -53,12 +54,12 @@ def test_from_file_to_board(db, run, file):
     assert "Published board 1 of toy." in run("recompute", "toy")
     again = run("recompute", "toy").splitlines()
     assert again == [
-        "Board 1 of toy is up to date.",
-        "Next: manage.py variance toy (where the noise comes from)",
+        "No change: board 1 of toy is up to date.",
+        "Next: manage.py variance toy (sources of noise)",
     ]
     board = run("standings", "toy")
     assert re.search(r"^ +1 +1–\d+ +a15 ", board, re.MULTILINE)
-    assert "Phase: ongoing." in board
+    assert "Phase: ongoing." in run("standings", "toy", "--explain")
     assert Board.objects.get().digest in board
 
 
@@ -77,7 +78,7 @@ def test_what_people_say_is_no_metadata(db, run, file):
     head, *rows = file.read_text().splitlines()
     file.write_text("\n".join([f"{head},human,note", *(f"{row},1,x" for row in rows)]) + "\n")
     printed = run("load", str(file), "--benchmark", "toy").splitlines()
-    assert printed[1:-1] == ["Taken for what people say: human.", "Kept as metadata: note."]
+    assert printed[1:-1] == ["Human labels: human.", "Kept as metadata: note."]
 
 
 def test_names_are_printed_as_they_are(db, run, tmp_path):
@@ -130,9 +131,15 @@ def test_a_study_that_could_tell_nothing_is_not_the_next_command(db, run, file):
 @pytest.mark.parametrize("target", ["subset", "full", "domain"])
 def test_standings_print_every_row_of_the_answers_table(run, toy, target):
     printed, board = run("standings", "toy", "--target", target), standings_of(toy)
+    assert len(printed.strip().rpartition("\n\n")[2].splitlines()) <= 5
+    assert max(map(len, printed.splitlines())) <= 110
+    explained = run("standings", "toy", "--target", target, "--explain")
     for row in table.rows(board, target):
-        cells = [cell for cell in row.values() if cell]
-        assert re.search(r"^ *" + r" +".join(map(re.escape, cells)) + "$", printed, re.MULTILINE)
+        plain = PLAIN | {table.HEADS[target]}
+        other = {"Rank", "Agent", *row.keys() - plain}
+        for text, heads in ((printed, plain), (explained, plain), (explained, other)):
+            cells = [cell for head, cell in row.items() if cell and head in heads]
+            assert re.search(r"^ *" + r" +".join(map(re.escape, cells)) + "$", text, re.MULTILINE)
 
 
 def test_a_name_that_looks_like_a_formula_is_text_in_a_csv(db, run, tmp_path):
@@ -146,7 +153,7 @@ def test_a_name_that_looks_like_a_formula_is_text_in_a_csv(db, run, tmp_path):
 
 
 def test_standings_say_in_words_what_their_numbers_mean(run, toy):
-    printed, board = " ".join(run("standings", "toy").split()), standings_of(toy)
+    printed, board = " ".join(run("standings", "toy", "--explain").split()), standings_of(toy)
     for said in (
         words.headline(board),
         words.second_run_text(board),
@@ -164,7 +171,7 @@ def test_a_target_that_nothing_is_said_about_is_refused(db, run, tmp_path):
     path.write_text(csv_text(ladder(3, 20)))
     run("load", str(path), "--benchmark", "toy")
     run("recompute", "toy")
-    with pytest.raises(CommandError, match="nothing about the target subset: no subset is in use"):
+    with pytest.raises(CommandError, match="No ranks for the target subset: no subset is in use"):
         run("standings", "toy", "--target", "subset")
     assert run("standings", "toy") == run("standings", "toy", "--target", "full")
 
@@ -174,7 +181,7 @@ def test_who_is_flagged_or_not_ranked_is_printed_with_the_reason(db, run, tmp_pa
     path.write_text(csv_text(ladder(6, 20) | {"copy": ladder(6, 20)["a03"], "stopped": "1" * 3 + "." * 17}))
     run("load", str(path), "--benchmark", "toy")
     run("recompute", "toy")
-    printed = run("standings", "toy")
+    printed = run("standings", "toy", "--explain")
     assert "Flagged: copy: the same outcome as a03 on every task" in printed
     board = standings_of(Board.objects.get())
     stopped = next(line for line in board.agents if line.agent == "stopped")
@@ -206,8 +213,12 @@ def test_a_name_in_csv_is_no_formula(db, run, file):
 
 def test_validation_is_printed_with_the_strategy_in_use_first(run, toy):
     store(toy.benchmark)
-    printed = run("validate", "toy", "--jobs", "1")
-    assert printed.startswith("The data have not changed since this validation.\n")
+    short = run("validate", "toy", "--jobs", "1").splitlines()
+    assert len(short) <= 40
+    assert max(map(len, short)) <= 100
+    assert any(line.startswith("  Mid-range band ") for line in short)
+    printed = run("validate", "toy", "--jobs", "1", "--full")
+    assert printed.startswith("No change: the results are the same as at the last validation.\n")
     assert re.search(r"^agents +16 complete, of 16$", printed, re.MULTILINE)
     assert re.search(
         r"^Leave one agent out, 16 of 16 folds, .* on average:\n  strategy +Pairs in order +± +Skill .*\n"
@@ -216,7 +227,7 @@ def test_validation_is_printed_with_the_strategy_in_use_first(run, toy):
         re.MULTILINE,
     )
     assert re.search(r"^Leave one scaffold out +not available: ", printed, re.MULTILINE)
-    assert verdict(stored(), "mid_range").sentence in printed
+    assert verdict(stored(), "mid_range").sentence in " ".join(printed.split())
     assert "chance" not in printed
     assert "None" not in printed
     assert "nan" not in printed
@@ -226,18 +237,23 @@ def test_variance_is_printed_with_what_was_never_measured(run, toy):
     printed = run("variance", "toy")
     assert re.search(r"^ +source +variance +share +what it is$", printed, re.MULTILINE)
     assert re.search(r"^ +task +0\.\d{3,} +[\d.]+%", printed, re.MULTILINE)
-    assert re.search(r"^never measured +trial noise", printed, re.MULTILINE)
+    assert re.search(r"^not measured +trial noise", printed, re.MULTILINE)
     assert "The effect of more prompts, judges and trials is unknown: only one level was seen." in printed
-    assert run("variance", "toy").startswith("The data have not changed since this study.\n")
+    assert run("variance", "toy").startswith("No change: the results are the same as at the last study.\n")
 
 
 def test_drift_is_printed_a_line_for_each_monitor(run, toy):
-    printed = run("drift", "toy")
+    short = run("drift", "toy")
+    assert re.search(r"^not enough data +rank fidelity, ", short, re.MULTILINE)
+    assert "insufficient" not in short
+    printed = run("drift", "toy", "--full")
+    assert max(map(len, printed.splitlines())) <= 110
     assert re.search(r"^subset +version 1, fixed on \d{4}-\d\d-\d\d$", printed, re.MULTILINE)
+    fidelity = r"^insufficient: rank fidelity:\n  why .*\n  what to do  .* full runs, until there are 12$"
+    assert re.search(fidelity, printed, re.MULTILINE)
     assert re.search(
-        r"^ +insufficient +rank fidelity .* full runs, until there are 12$", printed, re.MULTILINE
+        r"^insufficient: band erosion:\n  why .*\n  what to do  nothing to do$", printed, re.MULTILINE
     )
-    assert re.search(r"^ +insufficient +band erosion .* nothing to do$", printed, re.MULTILINE)
     assert re.search(r"^since +1 agent$", printed, re.MULTILINE)
 
 
@@ -252,11 +268,12 @@ def test_drift_says_what_to_do(toy):
     quiet = told | {"state": "ok", "name": "novelty", "advice": "nothing to do"}
     found = {"reason": "", "subset": 1, "fixed_on": "2026-06-01", "n_later": 3, "false_alerts_a_year": 0.5}
     check = DriftCheck(benchmark=toy.benchmark, result=found | {"monitors": [quiet, told]})
-    lines = drift_text(check).splitlines()
-    (alert,) = [i for i, line in enumerate(lines) if "alert " in line and "saturation" in line]
-    assert "add harder tasks" in lines[alert]
-    assert "novelty" in lines[alert + 1]
-    assert "at most 0.50 a year, if nothing changes" in drift_text(check)
+    short, full = drift_text(check, full=False), drift_text(check, full=True)
+    told = "\nalert: saturation:\n  why         the best passes 99%\n  what to do  add harder tasks"
+    assert short.endswith(told)
+    assert f"{told}\n\nok: novelty:\n" in full
+    assert re.search(r"^no change +novelty$", short, re.MULTILINE)
+    assert "at most 0.50 a year, if nothing changes" in short
 
 
 def test_drift_without_a_subset(db, run, tmp_path):
@@ -334,19 +351,19 @@ def test_fifty_faults_are_printed_and_all_are_counted(db, run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["load", "nowhere.csv", "--benchmark", "toy"], "no file nowhere.csv"),
+        (["load", "nowhere.csv", "--benchmark", "toy"], "File not found: nowhere.csv"),
         (["recompute", "nope"], "no benchmark 'nope'"),
         (["standings", "nope"], "None is loaded yet"),
         (["token", "ada@example.org", "--benchmark", "nope"], "no benchmark 'nope'"),
-        (["token", "ada", "--benchmark", "nope"], "not an e-mail address"),
-        (["token", f"{'a' * 60}@{'b' * 60}.{'c.' * 90}org", "--benchmark", "nope"], "not an e-mail address"),
-        (["token", "ada@example.org", "--benchmark", "nope", "--name", "n" * 256], "at most 255 characters"),
-        (["load", "/proc/self/mem", "--benchmark", "toy"], r"cannot be read \(Input/output error\)"),
-        (["tasks", "toy", "/proc/self/mem"], r"cannot be read \(Input/output error\)"),
+        (["token", "ada", "--benchmark", "nope"], "Invalid e-mail address"),
+        (["token", f"{'a' * 60}@{'b' * 60}.{'c.' * 90}org", "--benchmark", "nope"], "Invalid e-mail address"),
+        (["token", "ada@example.org", "--benchmark", "nope", "--name", "n" * 256], "Use at most 255"),
+        (["load", "/proc/self/mem", "--benchmark", "toy"], r"Cannot read .* \(Input/output error\)"),
+        (["tasks", "toy", "/proc/self/mem"], r"Cannot read .* \(Input/output error\)"),
         (["tasks", "toy", "/dev/zero"], "longer than 16 MiB"),
-        (["serve", "--port", "65536"], "a port is a number from 1 to 65535"),
-        (["demo", "--serve", "--port", "0"], "a port is a number from 1 to 65535"),
-        (["demo", "--write", "/nowhere/outcomes.csv"], "/nowhere/outcomes.csv cannot be written"),
+        (["serve", "--port", "65536"], "use a port from 1 to 65535"),
+        (["demo", "--serve", "--port", "0"], "use a port from 1 to 65535"),
+        (["demo", "--write", "/nowhere/outcomes.csv"], "Cannot write /nowhere/outcomes.csv"),
     ],
 )
 def test_refusals_in_words(db, run, arguments, words):
@@ -358,7 +375,7 @@ def test_refusals_in_words(db, run, arguments, words):
 def test_a_port_that_another_program_has_is_refused_first(db, run, arguments):
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
-        pytest.raises(CommandError, match="is taken; --port names another") as refused,
+        pytest.raises(CommandError, match="is in use") as refused,
     ):
         run(*arguments, "--port", str(taken.getsockname()[1]))
     assert refused.value.returncode == 2
@@ -366,7 +383,7 @@ def test_a_port_that_another_program_has_is_refused_first(db, run, arguments):
 
 @pytest.mark.parametrize("slug", ["my bench", "", "b" * 101])
 def test_a_slug_must_fit_an_address(db, run, file, slug):
-    with pytest.raises(CommandError, match="cannot stand in an address"):
+    with pytest.raises(CommandError, match="Invalid name for an address"):
         run("load", str(file), "--benchmark", slug)
 
 
@@ -386,7 +403,7 @@ def test_an_argument_that_is_no_text_is_refused(monkeypatch, arguments):
     monkeypatch.setattr(sys, "argv", ["manage.py", *arguments])
     with pytest.raises(SystemExit) as end:
         command.main()
-    assert end.value.code == "The argument '\\udcff' is not UTF-8 text."
+    assert end.value.code == "The argument '\\udcff' is not UTF-8 text. Type it again as UTF-8."
 
 
 def test_a_file_may_have_a_name_that_is_no_text(tmp_path):
@@ -406,7 +423,7 @@ def test_ctrl_c_ends_without_a_traceback(monkeypatch):
 
 def test_standings_before_the_first_board(db, run, file):
     run("load", str(file), "--benchmark", "toy")
-    with pytest.raises(CommandError, match="No board has been published yet"):
+    with pytest.raises(CommandError, match="No board is published yet"):
         run("standings", "toy")
 
 
@@ -444,9 +461,9 @@ def test_demo_shows_a_real_benchmark_and_what_it_would_have_saved(transactional_
     monkeypatch.setitem(field, "_get_default", lambda: "staged")
     printed = run("demo")
     assert "28,500 new, 0 already there; 57 submissions from 57 agents on 500 tasks" in printed
-    assert "6 of 57 agents could be the best. Blackbox AI Agent v1.1 scores highest, 62.8%" in printed
+    assert "6 of 57 agents could be the best. Blackbox AI Agent v1.1 scores highest: 62.8 ± 4.2%" in printed
     assert "Stored as swe-bench-verified-here, board 1." in printed
-    assert "not stated" not in printed[: printed.index("Rank  ")].replace("Cost was not stated", "")
+    assert "not stated" not in printed[: printed.index("Rank  ")].replace("Costs are not stated", "")
     about = Benchmark.objects.get(slug="swe-bench-verified-here")
     assert "Not the official leaderboard." in about.description
     again = run("demo")
@@ -475,7 +492,7 @@ def test_demo_writes_its_full_runs_whole_or_not_at_all(run, tmp_path):
         for before in ([], [path]):
             for one in before:
                 one.write_text("mine")
-            with pytest.raises(CommandError, match=f"^{path} cannot be written .*No space left on device"):
+            with pytest.raises(CommandError, match=f"^Cannot write {path} .*No space left on device"):
                 run("demo", "--write", str(path))
             assert list(folder.iterdir()) == before
         assert path.read_text() == "mine"
@@ -553,5 +570,5 @@ def test_the_command_that_changes_the_policy_is_named_where_another_strategy_is_
         result["protocols"][name]["strategies"] = {}
     study = SimpleNamespace(result=result)
     monkeypatch.setattr(policy, "latest_study", lambda model, benchmark: study)
-    said = "more pairs in the order of all tasks than mid_range: manage.py policy toy --set strategy=spread"
+    said = "more pairs correctly than mid_range. To use it: manage.py policy toy --set strategy=spread"
     assert said in run("policy", "toy")

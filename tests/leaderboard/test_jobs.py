@@ -309,7 +309,7 @@ def test_a_refusal_is_the_error_of_a_run(db):
     perform(run, Pulse(run, lambda: False))
     run.refresh_from_db()
     assert (run.status, run.told) == ("failed", "")
-    assert run.error == "This benchmark has no outcomes yet, so there is nothing to rank."
+    assert run.error == "This benchmark has no results yet. Load some first."
 
 
 def test_a_fault_is_logged_and_named(toy, monkeypatch, caplog):

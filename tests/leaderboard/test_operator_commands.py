@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from django.core.management import CommandError
+from django.core.management import CommandError, get_commands
 
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.catalog.rules import RULES, shown
@@ -14,6 +14,7 @@ from leaderboard.operations.previews import common_tasks, offer_text
 from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import OutcomeDetail, Submission
 from leaderboard.submissions.queries import deliveries
+from leaderboard.terminal.help import CommandLine
 from tests.refusals import refused
 from tests.toys import AS_OF, HEAD, csv_text, ladder, load_text, rows_text
 
@@ -36,13 +37,13 @@ class TestTasks:
     CSV = 'name,category,group,position\nb/1,easy,repo,2\n"a, c",,,1\n'
 
     def test_a_benchmark_from_a_list(self, listed):
-        assert "2 tasks listed, 2 new, 0 changed" in listed(self.CSV)
+        assert "2 tasks, 2 new, 0 changed" in listed(self.CSV)
         assert tasks() == [("a, c", "", "", 1), ("b/1", "easy", "repo", 2)]
         assert Benchmark.objects.get().data_version == 1
 
     def test_again_changes_nothing(self, listed):
         listed(self.CSV)
-        assert "2 tasks listed, 0 new, 0 changed" in listed(self.CSV)
+        assert "2 tasks, 0 new, 0 changed" in listed(self.CSV)
         benchmark = Benchmark.objects.get()
         assert (benchmark.data_version, benchmark.shown_version) == (1, 0)
 
@@ -50,7 +51,7 @@ class TestTasks:
         listed("name\na\nb\n")
         lines = [{"name": "a", "group": "g", "position": 7}, {"name": "b", "category": "c"}, {"name": "d"}]
         printed = listed("\n".join(map(json.dumps, lines)), name="tasks.ndjson")
-        assert "3 tasks listed, 1 new, 2 changed" in printed
+        assert "3 tasks, 1 new, 2 changed" in printed
         assert [task[:3] for task in tasks()] == [("a", "", "g"), ("b", "c", ""), ("d", "", "")]
         assert Task.objects.get(name="a").position == 7
         benchmark = Benchmark.objects.get()
@@ -100,14 +101,14 @@ class TestBenchmark:
         toy.refresh_from_db()
         assert (toy.title, toy.description, toy.shown_version) == ("Toys", "Small = fine", 1)
         assert run("benchmark", "toy") in printed
-        assert "Changed: nothing." in run("benchmark", "toy", "--set", *said)
+        assert "No change." in run("benchmark", "toy", "--set", *said)
         toy.refresh_from_db()
         assert (toy.shown_version, toy.data_version) == (1, 1)
 
     @pytest.mark.parametrize(
         ("said", "words"),
         [
-            (["url=example"], 'url: "example" is not allowed'),
+            (["url=example"], 'url "example": '),
             (["visibility=secret"], "public, unlisted, private"),
             (["slug=other"], "slug: is not a field here"),
             (["title="], "title"),
@@ -116,7 +117,7 @@ class TestBenchmark:
             (["title=a\x1b[31mb"], r"control character U\+001B"),
             (["unit=\u202e%"], r"invisible character U\+202E"),
             (["licence=a\nb"], r"control character U\+000A"),
-            (["title"], "not FIELD=VALUE"),
+            (["title"], "Expected FIELD=VALUE"),
             (["title=a", "title=b"], "twice"),
         ],
     )
@@ -138,9 +139,9 @@ class TestPolicy:
             "created_at",
             "created_by",
         }
-        printed = run("policy", "toy")
+        printed = run("policy", "toy", "--advanced")
         for field in RULES:
-            assert Policy._meta.get_field(field).help_text.rstrip(".") in printed
+            assert Policy._meta.get_field(field).help_text.rstrip(".") in " ".join(printed.split())
             assert f"  {field} " in printed
 
     def test_defaults_obey_their_rules(self, toy):
@@ -161,7 +162,7 @@ class TestPolicy:
 
     def test_a_dry_run_and_no_change_store_nothing(self, run, toy):
         assert "strategy: mid_range → random" in run("policy", "toy", "--set", "strategy=random", "--dry-run")
-        assert "nothing changes" in run("policy", "toy", "--set", "strategy=mid_range")
+        assert "No change" in run("policy", "toy", "--set", "strategy=mid_range")
         assert Policy.objects.count() == 1
 
     def test_the_preview_tells_the_band(self, run, toy):
@@ -238,11 +239,11 @@ class TestPolicy:
     @pytest.mark.parametrize(
         ("said", "told"),
         [
-            (["band_lo=0.9"], 'band_lo: "0.9" is not allowed; it has to lie below band_hi, 0.7'),
-            (["band_hi=0.2"], 'band_hi: "0.2" is not allowed; it has to lie above band_lo, 0.3'),
+            (["band_lo=0.9"], 'band_lo "0.9": must be below band_hi, 0.7'),
+            (["band_hi=0.2"], 'band_hi "0.2": must be above band_lo, 0.3'),
             (
                 ["band_lo=0.9", "band_hi=0.8"],
-                'band_hi: "0.8" is not allowed; it has to lie above band_lo, 0.9',
+                'band_hi "0.8": must be above band_lo, 0.9',
             ),
         ],
     )
@@ -317,8 +318,8 @@ class TestCommonTasks:
         printed = run("load", str(path), "--benchmark", "toy")
         assert "Agents are compared under judge j1; left out: judge easy (3 agents).\n" in printed
         assert (
-            "2 agents ran under judge easy alone; this board compares judge j1: these outcomes are not "
-            "counted, the agents are listed without a rank (a04, a05).\n"
+            "2 agents ran only under judge easy; this board compares judge j1. These results do not "
+            "count; the agents are not ranked (a04, a05).\n"
         ) in printed
         assert "1 of 6 agents have fewer trials on some tasks than on others: " in printed
         assert "left out" not in run("load", str(path), "--benchmark", "toy", "--dry-run")
@@ -339,7 +340,7 @@ class TestCommonTasks:
         path.write_text(rows_text(rows))
         printed = run("load", str(path), "--benchmark", "toy")
         assert (
-            "2 agents lack outcomes on more than 5% of tasks under judge j1: they are listed without a rank "
+            "2 agents lack results on more than 5% of tasks under judge j1, so they are not ranked "
             "(a04, a05).\n"
         ) in printed
         assert "alone" not in printed
@@ -373,8 +374,8 @@ class TestCorrections:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (["toy", "--reason", "x"], "not the id of a submission"),
-            (["toy", "--latest", "--reason", " "], "--reason says why"),
+            (["toy", "--reason", "x"], "Not a submission id"),
+            (["toy", "--latest", "--reason", " "], "--reason is empty"),
             (["toy", "other", "--latest", "--reason", "x"], "one benchmark"),
             (["0" * 32, "--reason", "x"], "There is no submission"),
         ],
@@ -463,3 +464,27 @@ def test_a_preview_of_nothing_is_empty(run, db):
 
 def test_nothing_is_offered_where_agents_are_complete(toy):
     assert offer_text(toy) == ""
+
+
+# ------------------------------------------------------------------------------------------------- the groups
+
+
+def test_help_lists_every_command_once_daily_ones_first():
+    told = CommandLine(["manage.py", "help"]).main_help_text()
+    own = [name for name, app in get_commands().items() if app == "leaderboard.terminal"]
+    for name in own:
+        assert len(re.findall(rf"^  {name} ", told, re.MULTILINE)) == 1, name
+    places = [told.index(f"\n{group}\n") for group in ("Daily", "Occasional", "Rare")]
+    assert places == sorted(places)
+    assert told.index("  load ") < places[1] < told.index("  export ") < places[2] < told.index("  erase ")
+    assert not any("runserver" in line for line in told.splitlines())
+
+
+def test_four_fields_of_a_policy_are_basic_and_changed_ones_are_shown_too(toy, run):
+    few, every = run("policy", "toy"), run("policy", "toy", "--advanced")
+    assert set(re.findall(r"^  (\w+) ", few, re.MULTILINE)) == set(Policy.BASIC)
+    assert set(re.findall(r"^  (\w+) ", every, re.MULTILINE)) == set(RULES)
+    assert every.count("(advanced)") == len(RULES) - len(Policy.BASIC)
+    assert max(map(len, every.splitlines())) <= 110
+    run("policy", "toy", "--set", "podium=5")
+    assert re.search(r"^  podium +5  \(advanced\)$", run("policy", "toy"), re.MULTILINE)

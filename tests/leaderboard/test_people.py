@@ -211,7 +211,7 @@ def test_an_invitation_by_a_command(toy, settings):
     link = out.getvalue().strip()
     assert link.startswith("https://board.example/invitation/")
     assert accept(link.rpartition("/")[2], name="Eve", password=PASSWORD).email == "eve@example.org"
-    with pytest.raises(CommandError, match="not an e-mail address"):
+    with pytest.raises(CommandError, match="Invalid e-mail address"):
         call_command("invite", "eve", benchmark="toy", stdout=out, stderr=err)
 
 

@@ -199,7 +199,7 @@ def test_who_was_overtaken_meanwhile_is_let_go(leading):
     assert "recalled" in line_of(recomputed()).marks
     board = recomputed(as_of=OVER)
     request = RerunRequest.objects.get()
-    assert (request.status, request.closed_reason) == ("cancelled", "it stands on the podium no more")
+    assert (request.status, request.closed_reason) == ("cancelled", "it left the top places")
     assert (line_of(board).at["full"].rank, line_of(board).marks) == (4, ("chosen tasks",))
     take_back(["b1"])
     assert "recalled" in line_of(recomputed(as_of=OVER)).marks

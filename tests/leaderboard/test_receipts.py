@@ -187,13 +187,14 @@ class TestReceipts:
         (warning,) = receipt["warnings"]
         assert warning.startswith("tasks have from 1 to 3 trials: on each only one trial counts, as many as ")
         assert warning.endswith(
-            " and 9 more); earlier deliveries come first, and the lowest outcomes of one that is no whole run"
+            " and 9 more); earlier submissions count first, with their lowest results if they are not whole "
+            "runs"
         )
         assert receipt["n_outcomes"] == 22
 
     def test_of_one_delivery_the_lowest_count_as_it_says(self, ada, toy):
         (said,) = deliver(ada, every_task() | {"t03": [1, 0]})["warnings"]
-        assert "earlier deliveries come first, and the lowest outcomes of one that is no whole run" in said
+        assert "earlier submissions count first, with their lowest results if they are not whole runs" in said
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"].score == 0.95
 
     def test_fractions_on_a_board_of_passes_and_failures(self, ada, toy):
@@ -272,17 +273,17 @@ class TestConditions:
         recompute(benchmark=toy, as_of=AS_OF)
         alone = deliver(ada, under(every_task(), **{field: levels[1]}))
         assert alone["warnings"] == [
-            f"ran under {other} alone; this board compares {ours}: these outcomes are not counted, the agent "
-            "is listed without a rank"
+            f"ran only under {other}; this board compares {ours}. These results do not count; the agent "
+            "is not ranked"
         ]
         board = recompute(benchmark=toy, as_of=AS_OF)[0]
         line = lines_of(board)["newcomer"]
         assert (line.condition, line.n_tasks, line.marks) == (other, 20, ("elsewhere",))
         assert {at.reason for at in line.at.values()} == {
-            f"ran under {other} alone; this board compares {ours}"
+            f"ran only under {other}; this board compares {ours}"
         }
         both = deliver(ada, under(every_task(), **{field: levels[0]}))
-        assert both["warnings"] == [f"outcomes under {other} are not counted: this board compares {ours}"]
+        assert both["warnings"] == [f"results under {other} do not count: this board compares {ours}"]
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].condition == ""
         assert deliver(ada, under(every_task(), **{field: levels[0]}), agent="b", model="b")["warnings"] == []
 
@@ -291,9 +292,9 @@ class TestConditions:
         recompute(benchmark=toy, as_of=AS_OF)
         ours = [row for row in under(every_task()) if row["task"] not in ("t09", "t10")]
         k = active_subset(toy).tasks.count()
-        few = f"2 of its {k} tasks have no valid outcome under no judge stated, more than 5%"
+        few = f"2 of its {k} tasks have no valid result under no judge stated, more than 5%"
         receipt = deliver(ada, [*ours, *under(every_task(), judge="easy")])
-        assert f"{few}: the agent is listed without a rank" in receipt["warnings"]
+        assert f"{few}: the agent is not ranked" in receipt["warnings"]
         assert not any("alone" in said for said in receipt["warnings"])
         line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
         assert {at.reason for at in line.at.values()} == {few}
@@ -310,13 +311,13 @@ class TestConditions:
         recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
         ada = token("ada@example.org")
         (said,) = deliver(ada, under(every_task(), temperature=1.0))["warnings"]
-        assert said.startswith("ran under temperature 1 alone; this board compares temperature 0: ")
+        assert said.startswith("ran only under temperature 1; this board compares temperature 0. ")
         assert deliver(ada, under(every_task(), temperature=0.0), agent="b", model="b")["warnings"] == []
 
     def test_the_conditions_of_a_fixed_subset_stay(self, ada, toy):
         first_board(toy)
         (said,) = deliver(ada, under(every_task(), judge="easy"))["warnings"]
-        assert said.startswith("ran under judge easy alone; this board compares no judge stated: ")
+        assert said.startswith("ran only under judge easy; this board compares no judge stated. ")
 
     def test_nothing_is_said_where_nothing_is_known(self, ada, toy):
         assert deliver(ada, under(every_task(), judge="easy"))["warnings"] == []
@@ -371,7 +372,7 @@ class TestConditions:
         first_board(toy)
         rows = under(every_task()) + under(every_task(), trial=2) + under(every_task(n=9), judge="easy")
         assert deliver(ada, rows)["warnings"] == [
-            "outcomes under judge easy are not counted: this board compares no judge stated"
+            "results under judge easy do not count: this board compares no judge stated"
         ]
 
     def test_each_compared_condition_has_its_own_trials(self, db):

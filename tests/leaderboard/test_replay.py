@@ -354,8 +354,8 @@ def test_what_cannot_be_replayed_is_refused_and_nothing_is_stored(loaded, tmp_pa
         (["toy", str(path), "--store", "here"], "load FILE first"),
         (["toy", "--store", "here", "--seeds", "1"], "leave --seeds out"),
         (["toy", "--store", "toy"], "There is a benchmark of this name already"),
-        (["toy", "--store", "no slug"], "cannot stand in an address"),
-        (["toy", "--store", ""], "cannot stand in an address"),
+        (["toy", "--store", "no slug"], "Invalid name for an address"),
+        (["toy", "--store", ""], "Invalid name for an address"),
         (["toy", "--store", "here"], "has no date"),
     ):
         with pytest.raises(CommandError, match=why):

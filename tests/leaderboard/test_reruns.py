@@ -207,11 +207,11 @@ class TestDrift:
 class TestClosing:
     def test_runs_arrive_one_by_one(self, toy, newcomers):
         request = open_drift_request(benchmark=toy, reason="a test", as_of=AS_OF)
-        assert close_due(as_of=AS_OF) == "no request has changed"
+        assert close_due(as_of=AS_OF) == "no change"
         run_the_rest("s00")
         assert close_due(as_of=LATER) == f"request {request.pk}: 1 runs have arrived, 4 are awaited"
         assert RerunAgent.objects.get(agent__name="s00").arrived_at == LATER
-        assert close_due(as_of=LATER) == "no request has changed"
+        assert close_due(as_of=LATER) == "no change"
         for name in newcomers[1:]:
             run_the_rest(name)
         end = LATER + timedelta(days=30)  # after the deadline, but all are there

@@ -56,9 +56,7 @@ def test_a_proposal_without_a_change_is_an_answer(toy, run):
     """Chosen again on the same outcomes, the subset is the same: a script that asks each night goes on."""
     recompute(benchmark=toy, as_of=AS_OF)
     assert active_subset(toy).number == 1
-    assert run("--propose", "every night") == (
-        "Chosen again today, the subset would be the same: no task would enter or leave.\n"
-    )
+    assert run("--propose", "every night") == ("No change: the same ranking tasks would be chosen today.\n")
     assert not Reselection.objects.exists()
 
 
@@ -77,7 +75,7 @@ def test_rejected_and_outdated(drifted, run, unreplayed):
     ("arguments", "told", "code"),
     [
         (["--propose", " "], "Say why: ", 1),
-        (["--approve", "1", "--variant", "plain"], "--reason says why, in words", 1),
+        (["--approve", "1", "--variant", "plain"], "--reason is empty, in words", 1),
         (["--approve", "1", "--reason", "agreed"], "--variant says which: plain or hysteresis", 2),
         (["--reject", "999999", "--reason", "no"], "There is no proposal 999999 on toy", 1),
         (["--propose", "by hand"], "No subset is fixed yet", 1),

@@ -78,7 +78,7 @@ def test_a_preview_says_what_comes_true_twice_and_changes_nothing(toy):
     assert foresee_task(task_of(toy, name), as_of=AS_OF).sentences == told
     assert Benchmark.objects.get(slug="toy").data_version == version
     assert task_of(toy, name).retired_at is None
-    assert told[0] == "19 tasks would be active instead of 20."
+    assert told[0] == "19 tasks would count instead of 20."
     assert f"{len(in_subset(before)) - 1} tasks instead of {len(in_subset(before))}" in told[1]
     retire(task=task_of(toy, name), by=None, reason="broken", as_of=AS_OF)
     after = recomputed()
@@ -87,10 +87,7 @@ def test_a_preview_says_what_comes_true_twice_and_changes_nothing(toy):
     ranks = [{n: line.at["full"].rank for n, line in lines_of(one).items()} for one in (before, after)]
     n_moved = sum(ranks[0][name] != ranks[1][name] for name in ranks[0])
     assert n_moved == 0 or f"{n_moved} of 16 agents would change rank" in told[-1]
-    assert (
-        foresee_task(task_of(toy, name), as_of=AS_OF).sentences[0]
-        == "20 tasks would be active instead of 19."
-    )
+    assert foresee_task(task_of(toy, name), as_of=AS_OF).sentences[0] == "20 tasks would count instead of 19."
 
 
 def test_a_preview_tells_who_would_move_and_to_where(small):

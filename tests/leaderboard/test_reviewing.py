@@ -140,7 +140,7 @@ class TestReview:
 
     def test_a_refusal_needs_a_reason_and_an_acceptance_does_not(self, reviewed):
         waiting = deliver("new", "1" * 20)
-        with pytest.raises(CommandError, match="--reason says why"):
+        with pytest.raises(CommandError, match="--reason is empty"):
             call_command("review", "toy", refuse=waiting.uuid)
         call_command("review", "toy", accept=waiting.uuid, stdout=io.StringIO())
         waiting.refresh_from_db()

@@ -1033,9 +1033,7 @@ def test_the_interface_tells_who_is_drawn_once_the_estimate_is_stored(post, monk
     assert Assignment.objects.get().decisions[-1]["score"] == told["score"]
     before = stopped["assignment"]["staged"]
     assert (before["stage"], before["done"], before["score"]) == ("estimated", None, told["score"])
-    assert before["told"].endswith(
-        "whether the rest is to be run all the same is told once this is delivered"
-    )
+    assert before["told"].endswith("after these results you learn whether to run the rest")
 
 
 def test_new_benchmarks_ask_batch_by_batch():

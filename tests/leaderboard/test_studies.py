@@ -104,7 +104,7 @@ def test_the_command_says_when_nothing_changed(bench, quick, capsys):
         call_command(command, "toy")
         assert "have not changed" not in capsys.readouterr().out
         call_command(command, "toy")
-        assert capsys.readouterr().out.startswith("The data have not changed since this ")
+        assert capsys.readouterr().out.startswith("No change: the results are the same as at the last ")
 
 
 @pytest.mark.parametrize("command", ["validate", "variance", "drift", "recompute"])

@@ -170,8 +170,8 @@ def test_the_subset_is_fixed_when_the_account_is_trusted_and_stays_when_it_no_lo
         board = recomputed()
         assert board.n_complete == 3
         assert (
-            "14 full runs do not count towards the choice of a subset: two agents of an account do, unless "
-            "an operator trusts it."
+            "14 full runs do not count towards choosing the ranking tasks. Only two agents of an account count, "
+            "unless an operator trusts it."
         ) in standings_of(board).notices
         assert active_subset(Benchmark.objects.get()) is None
     trust()
@@ -355,14 +355,14 @@ def test_who_leads_unverified_makes_no_headline_and_no_cost_sentence(db, client)
     for path in ("/b/toy", "/b/toy/embed", "/b/toy/feed"):
         page = client.get(path, follow=True).content.decode()
         assert f"{best} is the best of the 6 verified agents" in page, path
-        assert "1 agent above it is not verified." in page, path
+        assert "1 agent ranked higher is not verified." in page, path
         assert "~$0.00" not in page
         assert "for $0.00" not in page
     _, n_ranked = first_of(board.benchmark)
     assert (len(first_of(board.benchmark)[0]), n_ranked) == (6, 7)
     verify(uuid=Submission.objects.get(uuid=receipt["id"]).uuid, note="ran it again", as_of=AS_OF)
     recomputed()
-    assert "invented scores highest," in client.get("/b/toy", follow=True).content.decode()
+    assert "invented scores highest:" in client.get("/b/toy", follow=True).content.decode()
 
 
 def test_staff_trust_an_account_in_the_admin_and_see_it_in_the_audit(tasks_alone, client):

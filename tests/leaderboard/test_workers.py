@@ -336,7 +336,7 @@ def test_web_workers_import_no_statistics(db):
     assert not [path for path, status in answered.items() if status.startswith(("400", "5"))]
     assert {answered[path] for path in (*COMPUTED, "/api/schema/", "/api/docs/")} == {"200"}
     assert answered["/admin/catalog/task/"] == answered["/admin/audit/"] == "200"
-    assert "19 tasks would be active instead of 20" in previewed
+    assert "19 tasks would count instead of 20" in previewed
     assert {"numpy", "pyarrow"} <= set(modules)
     heavy = ("scipy.stats", "scipy.optimize", "sklearn", "pandas", "joblib", "matplotlib")
     assert not [name for name in with_preview if name.startswith(heavy)]

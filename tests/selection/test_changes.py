@@ -67,8 +67,8 @@ def test_without_a_rank_interval_no_move_can_be_told():
     told = compared({"a": Place(1), "b": Place(2, 2, 2)}, {"a": Place(9), "b": Place(2)}, target="full")
     assert (told.moved, told.n_untold, told.anything) == ((), 1, False)
     assert words.changes_text(told) == (
-        "No agent came, went, or moved beyond the ranks it might hold; 1 agent had no rank interval before, "
-        "so that whether it moved cannot be said."
+        "No change: no agent entered, left or moved outside its earlier rank range; 1 agent had no rank "
+        "range before and cannot be compared."
     )
 
 
@@ -155,16 +155,16 @@ def test_an_agent_that_entered_is_told_with_its_rank():
 def test_the_sentences():
     told = changes(OLDER, NEWER, withdrawn={"golf"})
     assert words.changes_text(told) == (
-        "2 agents entered, 2 moved beyond the ranks they might hold, 1 got a rank, 1 lost the rank, "
+        "2 agents entered, 2 moved outside their earlier rank range, 1 got a rank, 1 lost the rank, "
         "1 was withdrawn, 1 left."
     )
     one = Changes(
         "full", entered=("a",), moved=(Moved("b", Place(1), Place(2), 0),), now={"a": Place(1), "b": Place(2)}
     )
-    assert words.changes_text(one) == "1 agent entered at rank 1, 1 moved beyond the ranks it might hold."
+    assert words.changes_text(one) == "1 agent entered at rank 1, 1 moved outside its earlier rank range."
     assert dict(words.changed_lists(told)) == {
         "Entered": ("new 1: rank 1 (1–2)", "new 2: rank 2 (1–2)"),
-        "Moved beyond the ranks it might hold": (
+        "Moved outside the earlier rank range": (
             "alpha: from rank 1 (1–2) to 3 (3), 2 of those above it new",
             "bravo: from rank 2 (1–3) to 6 (5–6), 3 of those above it new",
         ),

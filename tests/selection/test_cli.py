@@ -139,7 +139,12 @@ def test_only_what_is_asked_for_however_it_is_asked(answer, tmp_path):
 
 
 def test_the_text_leads_with_pairs_correct_and_skill(text, tmp_path):
-    out = text("validate", board(tmp_path / "a.csv", 16)[0], "--protocol", "loao", "lomo")
+    asked = ("validate", board(tmp_path / "a.csv", 16)[0], "--protocol", "loao", "lomo")
+    short = text(*asked).splitlines()
+    assert len(short) <= 40
+    assert max(map(len, short)) <= 100
+    assert short[0].startswith("Does the subset rank like all tasks? ")
+    out = text(*asked, "--full")
     head = next(line for line in out.splitlines() if "  strategy" in line).split()
     assert head[:7] == ["strategy", "Pairs", "in", "order", "±", "Skill", "±"]
     assert "Leave one agent out, 16 of 16 folds" in out
@@ -259,9 +264,9 @@ def test_standings_of_gaia(answer, text, real_data):
     assert set(first) < set(may_hold)
     assert found["savings"]["reduction"] == pytest.approx(83 / 165)
     assert answer("standings", path, "--target", "domain")["target"] == "domain"
-    shown = text("standings", path)
+    shown = text("standings", path, "--explain")
     assert f"{len(first)} of 32 agents could be the best." in shown
-    assert f"At 95% the best agent is one of {found['agents'][0]['agent']}, " in " ".join(shown.split())
+    assert f"The best agent (95%) is one of {found['agents'][0]['agent']}, " in " ".join(shown.split())
     assert "Other targets: --target subset, --target domain" in shown
 
 
@@ -286,8 +291,8 @@ def test_ranks_show_who_may_hold_which_rank_and_nothing_else(answer, text, real_
     path = real_data / "hal_gaia.csv.gz"
     found, shown = answer("ranks", path), text("ranks", path)
     head = next(line for line in shown.splitlines() if line.startswith("Row"))
-    assert re.split(" {2,}", head) == ["Row", "Rank", "May hold", "Could be the best", "Agent", "Tied with"]
-    for told in ("Phase:", "± SE", "Cost ", "Never measured", "recommended"):
+    assert re.split(" {2,}", head) == ["Row", "Rank", "95% ranks", "Could be the best", "Agent", "Tied with"]
+    for told in ("Phase:", "± SE", "Cost ", "Not measured", "run each"):
         assert told not in shown
     for row, one in enumerate(found["agents"], 1):
         tied = [
@@ -312,7 +317,7 @@ def test_the_verdict_needs_a_validation(answer, text, tmp_path):
     assert verdict["random_difference"] == pytest.approx(verdict["pairs"] - of_random)
     assert verdict["se"] == told["mid_range"]["se"]["random_difference"]
     few, _ = board(tmp_path / "b.csv", 12, 20)
-    assert "Does the subset rank like all tasks?" in text("standings", few, "--validate")
+    assert "New agents: " in text("standings", few, "--validate")
 
 
 def test_agents_that_ran_a_version_are_estimated_where_it_is_named(answer, tmp_path):
@@ -539,7 +544,7 @@ def test_names_of_prompts_decide_no_consistency(answer, text, tmp_path):
         path = tmp_path / f"{name}.csv"
         path.write_text("\n".join([f"{HEAD},prompt_variant", *rows]).replace(",plain", f",{name}") + "\n")
         found[name] = {line["agent"]: line["icc"] for line in answer("standings", path)["agents"]}
-        shown = " ".join(text("standings", path).split())
+        shown = " ".join(text("standings", path, "--explain").split())
         assert "No intraclass correlation: " in shown
         assert (
             "each of the 2 conditions has its own; see the agent's page, or python -m analytics icc" in shown
@@ -570,14 +575,13 @@ def test_an_agent_that_lost_trials_under_what_is_compared_did_not_run_another_pr
     lines = {line["agent"]: line for line in answer("standings", path)["agents"]}
     for agent in ("a00", "a01"):
         assert {at["reason"] for at in lines[agent]["at"].values()} == {
-            "5 of its 40 tasks have no valid outcome under prompt terse, more than 5%"
+            "5 of its 40 tasks have no valid result under prompt terse, more than 5%"
         }
     assert {at["reason"] for at in lines["b"]["at"].values()} == {
-        "ran under prompt plain alone; this board compares prompt terse"
+        "ran only under prompt plain; this board compares prompt terse"
     }
     assert (
-        "3 more are listed without a rank: 2 lack outcomes on more than 5% of tasks under prompt terse, "
-        "1 ran under prompt plain alone."
+        "3 agents are not ranked: 2 have too few results under prompt terse, 1 ran only under prompt plain."
     ) in " ".join(text("standings", path).split())
 
 

@@ -330,15 +330,15 @@ def test_withheld_agents_and_other_conditions_are_listed(history):
     for target in ("subset", "full", "domain"):
         assert by_name(found)["a03"].at[target].reason == "resubmitted: waits for an operator"
         assert by_name(found)["a05"].at[target].reason == (
-            "ran under judge j2 alone; this board compares judge j1"
+            "ran only under judge j2; this board compares judge j1"
         )
         assert found.targets[target].n_ranked == 14
     assert by_name(found)["a03"].marks == ("incomplete", "withheld")
     assert by_name(found)["a05"].condition == "judge j2"
     assert found.conditions.compared == ("judge j1",)
     assert found.notices[0] == "Agents are compared under judge j1; left out: judge j2 (1 agent)."
-    assert found.notices[1].startswith("2 of 16 agents are listed without a rank: ")
-    assert {"1 waits for an operator's approval", "1 ran under judge j2 alone"} <= set(
+    assert found.notices[1].startswith("2 of 16 agents are not ranked: ")
+    assert {"1 waits for an operator's approval", "1 ran only under judge j2"} <= set(
         found.notices[1].removesuffix(".").split(": ")[1].split(", ")
     )
 
@@ -390,8 +390,8 @@ def test_savings_in_money_are_at_the_agents_own_mean(history):
     found = answer(record_of(np.vstack([outcomes, row]), submitted=[16], costs=costs))
     assert found.savings["so_far"]["saved"] == pytest.approx(0.5 * (60 - tasks.size))
     assert words.savings_text(found.savings).endswith(
-        f"So far 1 run went without {60 - tasks.size} tasks of a full evaluation, "
-        f"${0.5 * (60 - tasks.size):.2f} at its own mean cost of a task."
+        f"So far 1 run saved {60 - tasks.size} tasks of a full evaluation, "
+        f"${0.5 * (60 - tasks.size):.2f} at its own mean cost per task."
     )
     assert found.savings["subset_run"]["largest"] == pytest.approx(2.0 * tasks.size)
     lines = by_name(found)
@@ -446,7 +446,7 @@ def test_the_best_is_looked_for_among_verified_agents(target):
     assert len(first) > 1
     assert (
         words.could_be_first(found)
-        == f"{len(found.targets['full'].may_be_first)} of 16 verified agents could be first"
+        == f"{len(found.targets['full'].may_be_first)} of 16 verified agents could be the best"
     )
     assert answer(self_reported(ahead, 16), Rules(headline_from="logs")).targets[target].may_be_first == first
     assert answer(ahead).targets[target].may_be_first == ("a16",)
@@ -514,9 +514,7 @@ def test_a_cost_of_the_cheap_trials_alone_is_marked(history):
         line = by_name(found)[f"a{best:02d}"]
         assert line.cost_basis == "in part"
         assert words.cost_text(line).startswith("~$")
-        assert dict(words.about(line))["Cost"].endswith(
-            "from the trials whose cost is stated, which are not all"
-        )
+        assert dict(words.about(line))["Cost"].endswith("from the trials that state a cost, not all")
     whole = by_name(answer(record_of(outcomes, costs=costs)))[f"a{best:02d}"]
     assert (whole.cost_basis, words.cost_text(whole)) == ("per task", f"${costs[best].sum():.1f}")
 

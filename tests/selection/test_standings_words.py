@@ -82,9 +82,21 @@ def test_several_could_be_the_best():
         first=("a", "b"),
     )
     assert words.headline(found) == (
-        "2 of 3 agents could be the best. a scores highest, 90.0% on all 40 tasks, for $200 a run"
-        "; the cheapest of the 2 costs $12.3."
+        "2 of 3 agents could be the best. a scores highest: 90.0% at $200 per run. "
+        "The cheapest of the 2 is b at $12.3."
     )
+
+
+def test_a_score_has_half_its_interval_where_that_is_known():
+    """The half-width is that of the 95% interval beside it in the table, not a standard error."""
+    first, second = line("a", 1, 0.669, lower=1, upper=2), line("b", 2, 0.5, lower=1, upper=3)
+    last = line("c", 3, 0.1, lower=3, upper=3)
+    known = replace(first, at={"full": replace(first.at["full"], lower=0.638, upper=0.7)})
+    found = standings(known, second, last, first=("a", "b"))
+    assert " a scores highest: 66.9 ± 3.1%." in words.headline(found)
+    assert " a scores highest: 66.9%." in words.headline(standings(first, second, last, first=("a", "b")))
+    assert words.half_width(known.at["full"]) == pytest.approx(0.031)
+    assert words.half_width(first.at["full"]) is None
 
 
 def test_an_agent_that_nobody_verified_leads_no_headline():
@@ -93,21 +105,21 @@ def test_an_agent_that_nobody_verified_leads_no_headline():
     loaded = [line(f"v{i}", i, 0.9 - i / 10, lower=2, upper=5, cost=2.0) for i in range(2, 7)]
     alone = standings(line("x", 1, 0.9, **at), *loaded, first=("x",), headline_from="verified")
     assert words.headline(alone) == (
-        "v2 scores highest of the 5 verified agents, 70.0% on all 40 tasks, for $2.00 a run. "
-        "1 agent above it is not verified."
+        "v2 scores highest of the 5 verified agents: 70.0% at $2.00 per run. "
+        "1 agent ranked higher is not verified."
     )
     among = standings(line("x", 1, 0.9, **at), *loaded, first=("x", "v2", "v3"), headline_from="verified")
     assert words.headline(among) == (
-        "2 of the 5 verified agents could be the best. v2 scores highest of them, 70.0% on all 40 tasks, for "
-        "$2.00 a run; the cheapest of the 2 costs $2.00. 1 agent above it is not verified."
+        "2 of the 5 verified agents could be the best. v2 scores highest of them: 70.0% at $2.00 per run. "
+        "It is also the cheapest of the 2. 1 agent ranked higher is not verified."
     )
-    assert words.could_be_first(among) == "2 of 5 verified agents could be first"
-    assert words.could_be_first(replace(among, headline_from="self_reported")) == "3 of 6 could be first"
-    assert words.first_text(among) == "At 95% the best verified agent is one of v2, v3."
+    assert words.could_be_first(among) == "2 of 5 verified agents could be the best"
+    assert words.could_be_first(replace(among, headline_from="self_reported")) == "3 of 6 could be the best"
+    assert words.first_text(among) == "The best verified agent (95%) is one of v2, v3."
     best = replace(among, targets={"full": replace(among.targets["full"], may_be_first=("v2",))})
     assert words.headline(best) == (
-        "v2 is the best of the 5 verified agents, at 95%: 70.0% on all 40 tasks, for $2.00 a run. "
-        "1 agent above it is not verified."
+        "v2 is the best of the 5 verified agents (95%): 70.0% at $2.00 per run. "
+        "1 agent ranked higher is not verified."
     )
     costs = {"v2": 2.0}
     alone_stated = replace(
@@ -117,11 +129,11 @@ def test_an_agent_that_nobody_verified_leads_no_headline():
     everybody = [one.agent for one in loaded]
     unordered = replace(among, targets={"full": replace(among.targets["full"], may_be_first=(*everybody,))})
     assert words.headline(unordered) == (
-        "These data do not order the 5 verified agents. The highest score on all 40 tasks is 70.0%, the "
-        "lowest 30.0%. 1 agent above it is not verified."
+        "Any of the 5 verified agents could be the best. Scores range from 30.0% to 70.0%. "
+        "1 agent ranked higher is not verified."
     )
     free = replace(alone, headline_from="self_reported")
-    assert words.headline(free).startswith("x is the best of 6 agents, at 95%: 90.0% on all 40 tasks. ")
+    assert words.headline(free).startswith("x is the best of 6 agents (95%): 90.0%. ")
     assert terms.costs(alone).keys() == {one.agent for one in loaded}
 
 
@@ -130,10 +142,8 @@ def test_the_next_agent_is_named_if_every_ranked_one_is_verified():
     between = {trust: line("x", 2, 0.5, lower=2, upper=2, trust=trust) for trust in ("logs", "verified")}
     told = {"first": ("v",), "headline_from": "verified"}
     ends = {trust: words.headline(standings(first, x, last, **told)) for trust, x in between.items()}
-    assert ends["verified"].endswith("Cost was not stated. The next is x.")
-    assert ends["logs"].endswith(
-        "v is the best of the 2 verified agents, at 95%: 90.0% on all 40 tasks. Cost was not stated."
-    )
+    assert ends["verified"].endswith("Costs are not stated. x is second.")
+    assert ends["logs"].endswith("v is the best of the 2 verified agents (95%): 90.0%. Costs are not stated.")
 
 
 def test_the_only_verified_agent_and_none():
@@ -141,8 +151,7 @@ def test_the_only_verified_agent_and_none():
     lines = [line("x", 1, 0.9, **told), line("y", 2, 0.8, **told)]
     one = standings(*lines, line("v", 3, 0.5, lower=3, upper=3), first=("x", "y"), headline_from="verified")
     assert words.headline(one) == (
-        "v is the only verified agent, 50.0% on all 40 tasks. Cost was not stated. 2 agents above it are not "
-        "verified."
+        "v is the only verified agent: 50.0%. Costs are not stated. 2 agents ranked higher are not verified."
     )
     assert words.could_be_first(one) == "one verified agent so far"
     none = standings(*lines, first=("x",), headline_from="logs")
@@ -156,8 +165,8 @@ def test_an_agent_is_called_by_the_name_that_was_delivered():
         for name, model in (("a", "not stated"), ("b", "M2"))
     ]
     one = words.headline(standings(*pair, first=("a",)))
-    assert one.startswith("a is the best of 2 agents, at 95%: 90.0%")
-    assert one.endswith("The next is b.")
+    assert one.startswith("a is the best of 2 agents (95%): 90.0%")
+    assert one.endswith(" b is second.")
 
 
 def test_the_cheapest_is_told_among_measured_costs():
@@ -170,27 +179,27 @@ def test_the_cheapest_is_told_among_measured_costs():
     reckoned = line("c", 3, 0.7, lower=1, upper=5, cost=10.0, how="estimated")
     found = standings(*paid[:2], reckoned, paid[2], first=("a", "b", "c"))
     assert words.headline(found).endswith(
-        "for $40.0 a run; the cheapest of the 2 with a measured cost costs $30.0."
+        " at $40.0 per run. The cheapest with a measured cost is b at $30.0."
     )
     in_part = line("c", 3, 0.7, lower=1, upper=5, cost=10.0, cost_basis="in part")
     assert words.headline(standings(*paid[:2], in_part, paid[2], first=("a", "b", "c"))).endswith(
-        "for $40.0 a run; the cheapest of the 2 with a measured cost costs $30.0."
+        " at $40.0 per run. The cheapest with a measured cost is b at $30.0."
     )
     assert [row["Cost"] for row in table.rows(found)] == ["$40.0", "$30.0", "~$10.0", "$20.0"]
     stated = replace(found, targets={"full": replace(found.targets["full"], may_be_first=("a", "c"))})
-    assert words.headline(stated).endswith("; the cheapest of the 2 costs ~$10.0.")
+    assert words.headline(stated).endswith(" The cheapest of the 2 is c at ~$10.0.")
     held = replace(found, targets=stated.targets, agents=(*paid[:2], in_part, paid[2]))
-    assert words.headline(held).endswith("on all 40 tasks, for $40.0 a run.")
+    assert words.headline(held).endswith(": 90.0% at $40.0 per run.")
     led = line("a", 1, 0.9, lower=1, upper=5, cost=1.0, cost_basis="in part")
-    assert words.headline(standings(led, *paid[1:], first=("a", "b"))).endswith("on all 40 tasks.")
+    assert words.headline(standings(led, *paid[1:], first=("a", "b"))).endswith(": 90.0%.")
     unknown = standings(*paid[:2], line("c", 3, 0.7, lower=1, upper=5), paid[2], first=("a", "b", "c"))
-    assert words.headline(unknown).endswith("; the cheapest of the 2 with a known cost costs $30.0.")
+    assert words.headline(unknown).endswith(" The cheapest with a known cost is b at $30.0.")
     one = standings(
         paid[0], *(line(name, 3, 0.7, lower=1, upper=5) for name in "ce"), paid[2], first=("a", "c")
     )
-    assert words.headline(one).endswith("for $40.0 a run.")
+    assert words.headline(one).endswith("at $40.0 per run.")
     leader = standings(replace(reckoned, at={"full": paid[0].at["full"]}), *paid[1:], first=("c", "b"))
-    assert "for ~$10.0 a run; the cheapest of the 2 costs ~$10.0." in words.headline(leader)
+    assert "at ~$10.0 per run. It is also the cheapest of the 2." in words.headline(leader)
 
 
 def test_a_clause_begins_small_but_for_abbreviations():
@@ -206,8 +215,8 @@ def test_methods_are_named_in_words():
 
 def test_one_agent_has_no_ties_to_be_judged():
     found = answer(record_of(board(5, 60)[:1]))
-    assert "On ranks and ties" not in words.covers_text(found)
-    assert "On ranks and ties" in words.covers_text(answer(record_of(board(5, 60))))
+    assert "Ranks and ties: " not in words.covers_text(found)
+    assert "Ranks and ties: " in words.covers_text(answer(record_of(board(5, 60))))
 
 
 def test_one_is_the_best():
@@ -218,11 +227,10 @@ def test_one_is_the_best():
         first=("a",),
     )
     assert words.headline(found) == (
-        "a is the best of 3 agents, at 95%: 90.0% on all 40 tasks, for $3.00 a run. The next "
-        "could be any of 2."
+        "a is the best of 3 agents (95%): 90.0% at $3.00 per run. 2 agents could be second."
     )
     alone = replace(found, agents=(*found.agents[:1], line("b", 2, 0.5, lower=2, upper=2)))
-    assert words.headline(alone).endswith("The next is b.")
+    assert words.headline(alone).endswith(" b is second.")
 
 
 def test_the_best_is_told_apart_though_the_ranks_are_wider():
@@ -233,11 +241,10 @@ def test_the_best_is_told_apart_though_the_ranks_are_wider():
         line("c", 3, 0.4, lower=2, upper=3),
         first=("a",),
     )
-    assert words.headline(found).startswith("a is the best of 3 agents, at 95%")
-    assert words.headline(found).endswith("The next could be any of 2.")
+    assert words.headline(found).startswith("a is the best of 3 agents (95%)")
+    assert words.headline(found).endswith("2 agents could be second.")
     assert words.first_text(found) == (
-        "At 95% the best agent is a; the ranks that agents may hold are wider, as they hold for all agents "
-        "at once."
+        "The best agent (95%) is a. Rank ranges are wider because they hold for all agents together."
     )
     assert words.first_text(found) in words.covers_text(found)
     as_narrow = standings(
@@ -246,7 +253,7 @@ def test_the_best_is_told_apart_though_the_ranks_are_wider():
         line("c", 3, 0.4, lower=2, upper=3),
         first=("a",),
     )
-    assert words.first_text(as_narrow) == "At 95% the best agent is a."
+    assert words.first_text(as_narrow) == "The best agent (95%) is a."
     everybody = replace(found, targets={"full": replace(found.targets["full"], may_be_first=("a", "b", "c"))})
     assert words.first_text(everybody) == ""
 
@@ -256,31 +263,26 @@ def test_those_that_could_be_the_best_are_named_by_rank():
         *(line(f"a{i:02d}", 13 - i, i / 20, lower=1, upper=13) for i in range(1, 14)),
         first=[f"a{i:02d}" for i in range(2, 14)],
     )
-    assert words.first_text(found).startswith("At 95% the best agent is one of a13, a12, a11, ")
-    assert "a04 and 2 more;" in words.first_text(found)
+    assert words.first_text(found).startswith("The best agent (95%) is one of a13, a12, a11, ")
+    assert "a04 and 2 more. " in words.first_text(found)
 
 
 def test_nothing_is_ordered_and_no_cost_was_stated():
     found = standings(
         line("a", 1, 0.9, lower=1, upper=2), line("b", 2, 0.8, lower=1, upper=2), first=("a", "b")
     )
-    assert words.headline(found) == (
-        "These data do not order the 2 agents. The highest score on all 40 tasks is 90.0%, the lowest 80.0%."
-    )
+    assert words.headline(found) == ("Both agents could be the best. Scores range from 80.0% to 90.0%.")
     several = standings(
         *(line(name, i, 0.9 - i / 10, lower=1, upper=3) for i, name in enumerate("abc", 1)), first=("a", "b")
     )
-    assert words.headline(several).endswith("80.0% on all 40 tasks. Cost was not stated.")
+    assert words.headline(several).endswith("80.0%. Costs are not stated.")
 
 
 def test_one_agent_is_never_better_than_the_others_that_are_not_ranked():
     lacking = [line(name, None, None, how="incomplete") for name in "bcd"]
     found = standings(line("a", 1, 0.9, lower=1, upper=1), *lacking, first=("a",))
     told = words.headline(found)
-    assert told == (
-        "One agent so far: a, 90.0% on all 40 tasks. 3 more are listed without a rank: they lack "
-        "outcomes among all 40 tasks."
-    )
+    assert told == ("One agent so far: a, 90.0%. 3 agents are not ranked: results are missing for 40 tasks.")
     assert "best" not in told
     assert words.headline(standings(*lacking[:1])) == ("No ranking yet: 1 of 1 agent has missing results.")
 
@@ -295,29 +297,27 @@ def test_reasons_of_unranked_agents_are_grouped():
         line("f", None, 0.5, how="estimated", n_tasks=18),
     ]
     assert words.unranked_text(standings(*lines)) == (
-        "5 more are listed without a rank: 2 lack outcomes among all 40 tasks, 1 ran under judge j2 alone, "
-        "1 waits for an operator's approval, 1 ran the subset alone."
+        "5 agents are not ranked: 2 have missing results, 1 ran only under judge j2, "
+        "1 waits for an operator's approval, 1 ran only the ranking tasks."
     )
     assert words.unranked_text(standings(*lines[:2]), of=True) == (
-        "1 of 2 agents is listed without a rank: it lacks outcomes among all 40 tasks."
+        "1 of 2 agents is not ranked: results are missing for 40 tasks."
     )
 
 
 def test_leaders_share_the_first_place():
     pair = [line(name, 1, 0.9, lower=1, upper=2) for name in "ab"]
     found = standings(*pair, line("c", 3, 0.1, lower=3, upper=3), first=("a", "b"))
-    assert "a and 1 more score highest, 90.0%" in words.headline(found)
+    assert "a and 1 more score highest: 90.0%" in words.headline(found)
 
 
 def test_leaders_of_unlike_costs_are_told_with_the_lowest_and_the_highest():
     pair = [line(name, 1, 0.9, lower=1, upper=2, cost=cost) for name, cost in (("a", 642.0), ("b", 122.0))]
     last = line("c", 3, 0.1, lower=3, upper=3, cost=100.0)
     found = standings(*pair, last, first=("a", "b"))
-    assert "a and 1 more score highest, 90.0% on all 40 tasks, for $122 to $642 a run;" in words.headline(
-        found
-    )
+    assert "a and 1 more score highest: 90.0% at $122 to $642 per run." in words.headline(found)
     pair[1] = line("b", 1, 0.9, lower=1, upper=2)
-    assert "90.0% on all 40 tasks." in words.headline(standings(*pair, last, first=("a", "b")))
+    assert "90.0%." in words.headline(standings(*pair, last, first=("a", "b")))
 
 
 def test_the_headline_calls_agents_as_the_table_does():
@@ -341,7 +341,7 @@ def test_costs_that_are_hidden_are_not_called_unstated():
 
 @pytest.mark.parametrize(
     ("target", "told"),
-    [("subset", "the one task of the subset"), ("full", "the one task"), ("domain", "tasks like this one")],
+    [("subset", "the one ranking task"), ("full", "the one task"), ("domain", "tasks like this one")],
 )
 def test_one_task_is_one_task(target, told):
     assert terms.task_set(target, 1) == told
@@ -352,9 +352,9 @@ def test_what_was_measured_is_said_beside_what_was_not():
     facets = (Facet("judge", main=0.01, with_agent=0.02),)
     given = PriorDecisions(facets=facets)
     found = answer(record_of(board()), None, given)
-    told = "The judge was measured: the intervals of measured scores take that into account."
+    told = "The judge was measured. The intervals of measured scores include this."
     assert words.measured_text(found) == told
-    assert told in " ".join(printed.text(found).split())
+    assert told in " ".join(printed.text(found, explain=True).split())
     assert Standings.of_plain(found.as_plain()) == found
     assert found.as_plain()["measured"] == ["The judge was measured"]
     assert words.measured_text(answer(record_of(board()))) == ""
@@ -367,7 +367,7 @@ def test_what_was_measured_is_said_beside_what_was_not():
 def test_without_rank_intervals_the_headline_says_why():
     found = standings(line("a", 1, 0.9), line("b", 2, 0.1), reason="no rank intervals: 3 tasks")
     assert words.headline(found) == (
-        "a scores highest, 90.0% on all 40 tasks. Cost was not stated. No rank intervals: 3 tasks."
+        "a scores highest: 90.0%. Costs are not stated. No rank intervals: 3 tasks."
     )
 
 
@@ -375,7 +375,7 @@ def test_an_estimated_score_carries_its_sign():
     estimated = line("a", 1, 0.9, lower=1, upper=2)
     estimated = replace(estimated, at={"full": replace(estimated.at["full"], estimated=True)})
     found = standings(estimated, line("b", 2, 0.3, lower=1, upper=2), first=("a", "b"))
-    assert "is ~90.0%" in words.headline(found)
+    assert "to ~90.0%" in words.headline(found)
 
 
 def test_a_cost_below_a_fiftieth_of_the_median_is_not_believed():
@@ -393,9 +393,7 @@ def test_what_stands_for_a_cost_that_is_not_believed_is_explained_where_it_stand
     assert "?" not in printed.legend(believed, "full", table.columns(believed))
     doubted = standings(*lines)
     told = printed.legend(doubted, "full", table.columns(doubted))
-    assert told["?"].startswith(
-        "A stated cost of 0, or below a fiftieth of the median: that of verified agents"
-    )
+    assert told["?"].startswith("Implausible cost, not used: 0, or below a fiftieth of the median.")
     without_interval = line("d", 1, 0.5, at=at, icc={"icc": 0.61, "note": "no interval"})
     doubted = standings(*lines[1:], without_interval)
     told = printed.legend(doubted, "full", table.columns(doubted))
@@ -410,8 +408,12 @@ def test_names_stand_whole_in_the_terminal():
     found = standings(
         line(name, 1, 0.9, lower=1, upper=2), line("b", 2, 0.5, lower=1, upper=2), first=(name,)
     )
-    assert name in printed._table(table.columns(found))
-    assert "…" not in printed._table(table.columns(found))
+    shown = printed._table(table.columns(found))
+    start = shown.index("Agent")
+    lines = [row[start : shown.index("Score %")].strip() for row in shown.splitlines()[1:-1]]
+    assert " ".join(lines) == name
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= printed.WIDTH
 
 
 def test_bounds_are_told_of_what_is_missing_in_part():
@@ -428,7 +430,7 @@ def test_bounds_are_told_of_what_is_missing_in_part():
 def test_that_missing_outcomes_count_as_failures_is_among_the_notices():
     outcomes = board(16, 60)
     gap, zero = (answer(record_of(outcomes, counting=Counting(missing=how))) for how in ("gap", "zero"))
-    said = "Outcomes that are missing or invalid count as failures."
+    said = "Missing and invalid results count as failures."
     assert [one for one in (*gap.notices, *zero.notices) if "failures" in one] == [said]
     assert said in printed.text(zero).splitlines()
 
@@ -450,16 +452,14 @@ def test_savings_in_words():
     assert words.savings_text(saved) == ""
     one = saved | {"so_far": {"n_runs": 1, "n_tasks_saved": 700, "saved": 41.2978, "n_not_measured": 0}}
     assert words.savings_text(one) == (
-        "So far 1 run went without 700 tasks of a full evaluation, $41.3 at its own mean cost of a task."
+        "So far 1 run saved 700 tasks of a full evaluation, $41.3 at its own mean cost per task."
     )
     two = saved | {"so_far": {"n_runs": 2, "n_tasks_saved": 1, "saved": 5.0, "n_not_measured": 1}}
     assert words.savings_text(two) == (
-        "So far 2 runs went without 1 task of a full evaluation, $5.00 at their own mean cost of a task, "
-        "1 of them without a usable cost left out."
+        "So far 2 runs saved 1 task of a full evaluation, $5.00 at their own mean cost per task "
+        "(1 without a usable cost left out)."
     )
-    assert words.savings_text(two, with_money=False) == (
-        "So far 2 runs went without 1 task of a full evaluation."
-    )
+    assert words.savings_text(two, with_money=False) == ("So far 2 runs saved 1 task of a full evaluation.")
     assert words.savings_text(None) == ""
 
 
@@ -492,7 +492,7 @@ def test_columns_of_a_board():
     found = answer(record_of(board(16, 60)))
     rows = table.rows(found)
     assert list(rows[0]) == [
-        *("Rank", "May hold", "Agent", "Score %", "95%", "± SE", "naive"),
+        *("Rank", "95% ranks", "Agent", "Score %", "95%", "± SE", "naive"),
         *("Subset %", "Ties", "Tasks", "Trials"),
     ]
     first = found.agents[0]
@@ -552,16 +552,20 @@ def test_a_board_on_a_terminal():
     found = answer(record_of(np.vstack([outcomes, np.where(np.arange(60) < 3, 1.0, np.nan)])))
     out = printed.text(found)
     assert out.startswith(words.headline(found)[:60])
-    assert "1 more is listed without a rank: it lacks outcomes among all 60 tasks." in out.replace("\n", " ")
+    assert "1 agent is not ranked: results are missing for 57 tasks." in out.replace("\n", " ")
+    assert len(out.rpartition("\n\n")[2].splitlines()) <= 5
+    assert out.endswith("--explain")
+    explained = printed.text(found, explain=True)
+    assert max(map(len, (*out.splitlines(), *explained.splitlines()))) <= printed.WIDTH
     for told in (
         "Phase: ongoing.",
-        "May hold",
+        "95% ranks",
         "≤ ",
-        "Never measured",
+        "Not measured",
         "Not ranked: a22: ",
         "--target subset",
     ):
-        assert told in out
+        assert told in explained
     assert "~" in out
     assert "chance is 50%" not in out
     assert not any(row.endswith(" ") for row in out.splitlines())
@@ -592,16 +596,16 @@ def test_trials_that_were_never_repeated_are_in_the_intervals_as_an_upper_bound(
     once = answer(record_of(outcomes))
     assert once.agents[0].at["full"].upper_bound
     absent, bounded = words.not_measured_text(once).split(". ")
-    assert absent.startswith("Never measured, so in no interval: how much an agent varies from run to run")
+    assert absent.startswith("Not measured, so not in any interval: how much an agent varies from run to run")
     assert "trials of one task" not in absent
     assert bounded == (
-        "Never measured, so in the intervals as an upper bound: how much the trials of one task vary: no "
+        "Not measured, so the intervals use an upper bound: how much the trials of one task vary: no "
         "agent has two valid trials of a task in one setting."
     )
-    assert words.confidence_text(once).endswith("Not in them: other days, other prompts, other judges.")
+    assert words.confidence_text(once).endswith(" Other prompts, judges and days were not tested.")
     alone = replace(once, not_measured=once.not_measured[:1])
     assert words.not_measured_text(alone) == bounded
-    assert words.confidence_text(alone) == "Ranks hold with 95% confidence, all at once."
+    assert words.confidence_text(alone) == "All rank ranges hold together with 95% confidence."
     repeated = answer(record_of(outcomes, n_trials=3, trial_variances=np.full(outcomes.shape, 0.1)))
     assert words.bounded_text(repeated) == ""
     assert words.not_measured_text(repeated) == f"{absent}."
@@ -615,8 +619,8 @@ def test_intervals_of_estimated_scores_are_about_a_full_run():
     board_of_both = answer(record_of(outcomes))
     assert any(line.at["full"].estimated for line in board_of_both.agents)
     assert words.covers_text(board_of_both, "full").startswith(
-        "The 95% intervals cover the agent's expected mean on all tasks, or, where the score is estimated, "
-        "what a full run would show."
+        "The 95% intervals cover the agent's expected score on all tasks; for an estimated score, "
+        "the result of a full run."
     )
 
 
@@ -624,15 +628,14 @@ def test_a_measured_coverage_stands_in_the_place_of_95():
     """44 of 60: Wilson's upper bound is .81. 57 of 60 leave the 95% as they are."""
     told = standings(line("a", 1, 0.5))
     short = CoverageLine("completion", 60, 44, 44 / 60, 0.81, falls_short=True)
-    said = "to be read as 73.3% intervals, not 95%: of 60 full scores that came later they held 44."
+    said = "as 73.3% intervals, not 95%: they contained 44 of 60 later full scores."
     assert words.coverage_text(replace(told, coverage=short)).endswith(said)
     assert said in words.covers_text(replace(told, coverage=short))
     for fine in (None, replace(short, falls_short=False)):
         assert words.coverage_text(replace(told, coverage=fine)) == ""
     unknown = CoverageLine("ridge", 0, 0, None, None, falls_short=False)
     assert words.coverage_text(replace(told, coverage=unknown)) == (
-        "How often those of estimated scores held what full runs showed later is not measured: too few "
-        "came later."
+        "Intervals of estimated scores could not be checked against later full runs: there are too few."
     )
 
 
@@ -661,7 +664,7 @@ def test_of_many_conditions_ten_are_named():
         assert "j09" in text
         assert "j10" not in text
         assert "and 490 more" in text
-    assert "under x and y are not counted" in words.uncounted_text(["x", "y"], ["judge a"])
+    assert "under x and y do not count" in words.uncounted_text(["x", "y"], ["judge a"])
 
 
 def test_values_that_agree_to_a_billionth_are_set_alike():

@@ -83,8 +83,8 @@ def test_rounding_is_no_difference_between_strategies():
     told = validation(temporal=own | {"spread": left}, loao=own)
     found = verdict(told, "mid_range")
     assert found.better is None
-    assert "As many random tasks do as well" in found.sentence
-    assert "do as well in all 2 tests" in random_text(told, "mid_range")
+    assert "A random subset of the same size also gets 96.0%" in found.sentence
+    assert "does as well in all 2 tests" in random_text(told, "mid_range")
 
 
 def test_the_verdict_is_in_time_where_that_is_available():
@@ -113,33 +113,31 @@ def test_two_agents_in_time_say_less_than_twelve_left_out():
 @pytest.mark.parametrize(
     ("random", "se", "said"),
     [
-        (0.012, 0.004, "That is 1.2 points (± 0.4) more than as many random tasks."),
-        (0.008, 0.004, "As many random tasks do as well: the difference is +0.8 ± 0.4 points."),
-        (-0.008, 0.004, "As many random tasks do as well: the difference is −0.8 ± 0.4 points."),
-        (-0.012, 0.004, "As many random tasks do better, by 1.2 points (± 0.4)."),
-        (0.012, None, "As many random tasks put 94.8% in order; the error of the difference is not known."),
-        (-0.012, None, "As many random tasks put 97.2% in order; the error of the difference is not known."),
-        (None, None, "How as many random tasks would do was not measured."),
+        (0.012, 0.004, "gets only 94.8% (difference 1.2 points, SE 0.4)."),
+        (0.008, 0.004, "also gets 95.2% (difference 0.8 points, SE 0.4)."),
+        (-0.008, 0.004, "also gets 96.8% (difference 0.8 points, SE 0.4)."),
+        (-0.012, 0.004, "does better: 97.2% (difference 1.2 points, SE 0.4)."),
+        (0.012, None, "gets 94.8%. The uncertainty of the difference could not be estimated."),
+        (-0.012, None, "gets 97.2%. The uncertainty of the difference could not be estimated."),
+        (None, None, "was not tested."),
     ],
 )
 def test_the_sentence_always_tells_how_random_tasks_do(random, se, said):
     told = verdict(validation(temporal={"mid_range": figures(0.96, random=random, se=se)}), "mid_range")
     assert told.sentence == (
-        "Does the subset rank like all tasks? Yes. In time, for 12 agents that came after the tasks were "
-        "chosen, the score estimated from it puts 96.0% of pairs in the order of all tasks, and 99.9% of "
-        f"those that all tasks can tell apart. {said}"
+        "Does the subset rank like all tasks? Yes. For 12 agents that came after the tasks were chosen: "
+        "96.0% of pairs are ordered as a full run would order them (99.9% of clearly different pairs). "
+        f"A random subset of the same size {said}"
     )
 
 
 def test_the_sentence_says_under_which_protocol_and_for_how_many_agents():
     left_out = verdict(validation(loao={"mid_range": figures(0.96, n=1200)}), "mid_range")
-    said = (
-        "Leaving one agent out in turn, for 1,200 agents that had no say in the choice, the score estimated"
-    )
+    said = "For 1,200 agents, each left out of the choice of tasks: 96.0% of pairs"
     assert said in left_out.sentence
     alone = validation(temporal={"mid_range": figures(0.96, n=1)}, loao={"mid_range": figures(None)})
     in_time = verdict(alone, "mid_range")
-    assert "In time, for 1 agent that came after the tasks were chosen, the score" in in_time.sentence
+    assert "For 1 agent that came after the tasks were chosen: " in in_time.sentence
 
 
 def test_a_strategy_that_was_chosen_is_told_by_what_choosing_would_have_given():
@@ -153,17 +151,17 @@ def test_a_strategy_that_was_chosen_is_told_by_what_choosing_would_have_given():
     own = {"spread": figures(0.97), "mid_range": figures(0.95)}
     told = verdict(validation("spread", temporal=own, prequential=before), "spread")
     assert (told.pairs, told.word, told.chosen, told.n) == (0.94, "mostly", "prequential", 11)
-    assert told.sentence.endswith("Each of these agents met the strategy that had done best before it.")
+    assert told.sentence.endswith("Each agent was tested with the strategy that was best until then.")
     told = verdict(validation("spread", loao=own), "spread")
     assert (told.pairs, told.chosen) == (0.97, "selected on the same data")
-    assert told.sentence.endswith("so that this is rather too high.")
+    assert told.sentence.endswith("; then this is too high.")
     told = verdict(validation("mid_range", temporal=own, prequential=before), "mid_range")
     assert (told.pairs, told.chosen) == (0.95, "")
 
 
 def test_random_tasks_in_use_are_compared_with_nothing():
     told = verdict(validation("random", loao={"random": figures(0.9, random=None)}), "random")
-    assert "These tasks are drawn at random themselves." in told.sentence
+    assert "These tasks are a random subset themselves." in told.sentence
 
 
 def test_a_board_without_a_subset_says_so():
@@ -189,7 +187,7 @@ def test_the_advice_names_the_command_where_a_strategy_is_better_by_two_errors()
     better = told(0.021)
     assert dataclasses.asdict(better.better) == {"strategy": "spread", "difference": 0.021, "se": 0.01}
     assert advice_text(better, "manage.py policy toy --set strategy={strategy}") == (
-        "The strategy spread puts 2.1 points (± 1.0) more pairs in the order of all tasks than mid_range: "
+        "The strategy spread orders 2.1 points (SE 1.0) more pairs correctly than mid_range. To use it: "
         "manage.py policy toy --set strategy=spread"
     )
     for none in (told(0.019), told(-0.03), told(0.021, se=None), told(None)):
@@ -229,10 +227,10 @@ def test_it_ranks_by_the_subset_where_that_orders_more_pairs_by_two_errors(diffe
     assert found.target == target
     if target == "subset":
         assert found.why_target == (
-            "the estimated full score puts 93.0% of pairs in order, the mean on the subset 94.1% (leaving "
-            "one agent out; standard error of the difference 0.5 points)"
+            "the estimated full score orders 93.0% of pairs correctly, the mean on the ranking tasks 94.1% "
+            "(one agent left out at a time; SE of the difference 0.5 points)"
         )
-        assert f"Ranks are on the subset: {found.why_target}." in found.notices
+        assert f"Ranks use the ranking tasks only: {found.why_target}." in found.notices
         assert [line.agent for line in found.agents] == [
             line.agent for line in terms.in_order(found, "subset")
         ]
@@ -269,17 +267,16 @@ def test_without_repeats_the_error_is_an_upper_bound():
         assert one.se == pytest.approx(expected)
         assert one.cost_usd == pytest.approx(0.5 * tasks.size * one.n_trials)
     assert words.trials_text(found).endswith(
-        "An upper bound: telling how much the trials of a task vary takes 3 agents with 3 independent trials "
-        "of 15 of its tasks; there are none."
+        "To measure run-to-run noise, run 3 agents 3 times on 15 ranking tasks."
     )
 
 
 @pytest.mark.parametrize(
     ("n_tasks", "n_often", "told"),
     [
-        (16, 16, "takes 15 tasks, and the subset has {k}."),
-        (60, 2, "takes 3 agents with 3 independent trials of 15 of its tasks; there are 2."),
-        (60, 1, "takes 3 agents with 3 independent trials of 15 of its tasks; there is 1."),
+        (16, 16, "Run-to-run noise cannot be measured: that takes 15 ranking tasks, not {k}."),
+        (60, 2, "To measure run-to-run noise, run 3 agents 3 times on 15 ranking tasks (2 so far)."),
+        (60, 1, "To measure run-to-run noise, run 3 agents 3 times on 15 ranking tasks (1 so far)."),
     ],
 )
 def test_an_upper_bound_says_what_is_lacking(n_tasks, n_often, told):
@@ -290,9 +287,7 @@ def test_an_upper_bound_says_what_is_lacking(n_tasks, n_often, told):
     assert found.trials.omega is None
     k = found.subset.size
     assert (k < 15) == (n_tasks == 16)
-    assert words.trials_text(found.trials).endswith(
-        f"An upper bound: telling how much the trials of a task vary {told.format(k=k)}"
-    )
+    assert words.trials_text(found.trials).endswith(told.format(k=k))
 
 
 def test_repeats_that_all_pass_say_so():
@@ -302,9 +297,7 @@ def test_repeats_that_all_pass_say_so():
     assert tasks.size >= 20
     outcomes[:3, tasks[:20]] = 1.0
     told = trials(record_of(outcomes, n_trials=3, trial_variances=variances), tasks)
-    assert "An upper bound: the agents whose trials were repeated pass all of these" in words.trials_text(
-        told
-    )
+    assert "Agents with repeated trials pass all of these" in words.trials_text(told)
 
 
 def test_a_run_has_so_many_trials_under_each_compared_condition():
@@ -327,9 +320,8 @@ def test_a_run_has_so_many_trials_under_each_compared_condition():
         assert one.se == pytest.approx(math.sqrt(np.mean(drawn.mean(axis=2).var(axis=0, ddof=1))), rel=0.03)
         assert one.cost_usd == pytest.approx(0.5 * 20 * 2 * one.n_trials)
     assert words.trials_text(told).startswith(
-        "Where only the subset is run, 2 trials of each of its tasks under each of the 2 compared conditions "
-        "are recommended. "
-        "Standard error of a typical agent's mean there: "
+        "If you run only the ranking tasks, run each twice under each of the 2 compared conditions. "
+        "Standard error of a typical agent's mean on them: "
         f"{words.percent(told.options[0].se)} points with 1 trial under each for $20.0; "
     )
 
@@ -391,7 +383,7 @@ def test_the_band_of_a_file_says_the_same(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)["trials"]
     assert told == json.loads(json.dumps(answer(record_of(outcomes)).as_plain()["trials"]))
     assert main(["band", str(tmp_path / "b.csv")]) == 0
-    assert "recommended" in capsys.readouterr().out
+    assert "If you run only the ranking tasks, run each" in capsys.readouterr().out
 
 
 def test_under_full_runs_there_is_nothing_to_recommend():
@@ -439,28 +431,27 @@ def compared_with_random(**differences):
     [
         (
             {"loao": 0.02, "temporal": -0.02},
-            "do as well in all 2 tests: nowhere is the difference larger than two standard errors.",
+            "does as well in all 2 tests: no difference exceeds two standard errors.",
         ),
         (
             {"loao": 0.0},
-            "do as well in the one test: nowhere is the difference larger than two standard errors.",
+            "does as well in the one test: no difference exceeds two standard errors.",
         ),
         (
             {"random_80_20": 0.0},
-            "do as well in the one test: nowhere is the difference larger than two standard deviations over "
-            "its splits.",
+            "does as well in the one test: no difference exceeds two standard deviations over its splits.",
         ),
         (
             {"loao": 0.021, "temporal": -0.021, "loso": 0.0},
-            "do as well in 1 of 3 tests, better in 1 (in time: only older agents choose), worse in 1 (each "
-            "agent in turn is new).",
+            "does as well in 1 of 3 tests, better in 1 (predicting later agents), worse in 1 "
+            "(predicting one agent from the others).",
         ),
-        ({"lomo": 0.03}, "do worse in 1 of 1 test (each model in turn is new)."),
+        ({"lomo": 0.03}, "does worse in 1 of 1 test (predicting a new model)."),
     ],
 )
 def test_random_tasks_are_held_against_the_strategy_in_every_test(differences, said):
     told = random_text(compared_with_random(**differences), "mid_range")
-    assert told == f"As many tasks drawn at random {said}"
+    assert told == f"A random subset of the same size {said}"
 
 
 def test_nothing_is_said_of_random_tasks_where_no_difference_is_known():

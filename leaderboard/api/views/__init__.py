@@ -24,7 +24,7 @@ from leaderboard.errors import Missing
 Row = TypeVar("Row", bound=Model)
 
 
-def no_such_thing(message: str = "There is no such thing on this benchmark.") -> Missing:
+def no_such_thing(message: str = "Not found on this benchmark. Check the id.") -> Missing:
     return Missing(message, code="no_such_thing")
 
 

@@ -81,12 +81,12 @@ def _read_delivery_query(request: Request) -> tuple[bool, Form]:
     params = request.query_params
     if strange := sorted(set(params) - set(PARAMETERS)):
         named = ", ".join(strange[:5])
-        raise ParseError(f"A delivery takes {' and '.join(PARAMETERS)} in its address, not {named[:200]}.")
+        raise ParseError(f"Unknown parameter {named[:200]}. Use {' and '.join(PARAMETERS)}.")
     if twice := [name for name in PARAMETERS if len(params.getlist(name)) > 1]:
-        raise ParseError(f"{twice[0]} comes once in the address of a delivery.")
+        raise ParseError(f"{twice[0]} appears twice. State it once.")
     dry_run = params.get("dry_run", "false")
     if dry_run not in TRUTH:
-        raise ParseError(f"dry_run is true or false, not {dry_run[:80]!r}.")
+        raise ParseError(f"dry_run must be true or false, not {dry_run[:80]!r}.")
     return TRUTH[dry_run], Form(params.get("format"), params.get("metric"), params.get("filter"))
 
 
@@ -109,7 +109,7 @@ def _submit(
     body = request.data
     if not isinstance(body, tuple):  # as a multipart body is read
         if form != Form():
-            raise ParseError("format, metric and filter are about a file; a JSON body has its own form.")
+            raise ParseError("format, metric and filter are for files only. Remove them from a JSON request.")
         return submit(body=body, **common)
     upload, fields = body
     with upload.file, _in_turn(upload):

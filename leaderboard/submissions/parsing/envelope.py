@@ -109,7 +109,7 @@ def _agent(fields: Mapping[str, Any], *, is_required: bool) -> Iterator[Fault]:
     agent = fields.get("agent")
     if not isinstance(agent, Mapping):
         if agent not in (*NOTHING, []):  # which is a fault of its own: absent
-            yield fault("agent", agent, "is an object with name, scaffold and model")
+            yield fault("agent", agent, "must be an object with name, scaffold and model")
         return
     if is_required:
         yield from (fault(f"agent.{f}", None, "is required") for f in COLUMN if agent.get(f) in NOTHING)
@@ -126,12 +126,12 @@ def _agent(fields: Mapping[str, Any], *, is_required: bool) -> Iterator[Fault]:
 def _links(fields: Mapping[str, Any]) -> Iterator[Fault]:
     links = {} if fields.get("links") is None else fields["links"]
     if not isinstance(links, Mapping):
-        yield fault("links", links, f"is an object with links named {', '.join(LINKS)}")
+        yield fault("links", links, f"must be an object with links named {', '.join(LINKS)}")
         return
     yield from _strange("links.", links, LINKS, f"is not a link; known are {', '.join(LINKS)}")
     for name, value in ((name, links[name]) for name in LINKS if name in links):
         if not (isinstance(value, str) and len(value) <= MAX_LINK_LENGTH and value.isprintable()):
-            yield fault(f"links.{name}", value, "is a text of at most 2,000 printable characters")
+            yield fault(f"links.{name}", value, "must be a text of at most 2,000 printable characters")
         elif not is_address(value):
             yield fault(f"links.{name}", value, "begins with https:// or http://, a host follows, no account")
 
@@ -152,7 +152,9 @@ def _embargo(fields: Mapping[str, Any], as_of: datetime) -> Iterator[Fault]:
         return
     until = moment(value)
     if until is None:
-        yield fault("embargo_until", value, "is a date like 2026-09-30, or a date and time with its zone")
+        yield fault(
+            "embargo_until", value, "must be a date like 2026-09-30, or a date and time with its zone"
+        )
     elif until <= as_of:
         yield fault("embargo_until", value, f"does not lie after the delivery ({as_of:%Y-%m-%d %H:%M} UTC)")
     elif until > as_of + MAX_EMBARGO:

@@ -50,7 +50,7 @@ REQUIRED = ("agent", "outcomes")
 MAX_ROWS = SUBMISSION.n_rows
 N_EXPLAINED = 20  # unknown tasks for which near ones are looked for, which takes time
 NEAR = 80  # of 100
-NO_SUCH_TASK = "this benchmark has no such task"
+NO_SUCH_TASK = "unknown task"
 
 
 class KnownTasks:
@@ -67,7 +67,7 @@ class KnownTasks:
             matches = process.extract(name, self.names, limit=None, score_cutoff=NEAR)
             near = sorted((-score, match) for match, score, _ in matches)[:3]
             named = " or ".join(f'"{match}"' for _, match in near)
-            hint = f"; did you mean {named}?" if near else ""
+            hint = f". Did you mean {named}?" if near else ""
             self._explained[name] = NO_SUCH_TASK + hint
         return self._explained.get(name, NO_SUCH_TASK)
 
@@ -80,7 +80,8 @@ def read_body(body: object, *, benchmark: str, tasks: Iterable[str], as_of: date
     """
     if not isinstance(body, Mapping):
         raise Faulty(
-            "The body has faults; nothing was stored.", faults=(fault("body", body, "is a JSON object"),)
+            "The submission has errors. Nothing was stored.",
+            faults=(fault("body", body, "must be a JSON object"),),
         )
     envelope = envelope_faults(body, as_of=as_of, required=REQUIRED)
     flat, row_faults, n_faults = _rows(body, benchmark=benchmark, tasks=tasks, as_of=as_of)
@@ -106,7 +107,7 @@ def together(envelope: list[Fault], rows: Iterable[Fault], n_of_rows: int) -> Fa
     new = [one for one in rows if (one.field, one.row) not in places]
     every = sorted([*envelope, *new], key=lambda one: one.row or 0)
     return Faulty(
-        "The delivery has faults; nothing was stored.",
+        "The delivery has faults. Nothing was stored.",
         faults=tuple(every[:MAX_FAULTS]),
         n_faults=len(every) + n_of_rows - len(rows),
     )
@@ -119,9 +120,9 @@ def _rows(
     if outcomes in (*NOTHING, [], {}):
         return None, (), 0  # a fault of its own: absent
     if not isinstance(outcomes, list):
-        return None, (fault("outcomes", outcomes, "is a list of at least one outcome"),), 1
+        return None, (fault("outcomes", outcomes, "must be a list with at least one result"),), 1
     if len(outcomes) > MAX_ROWS:
-        rule = f"is a list of at most {MAX_ROWS:,} outcomes; send more as a file"
+        rule = f"must be a list of at most {MAX_ROWS:,} results; send more as a file"
         return None, (fault("outcomes", len(outcomes), rule),), 1
     absent = dict.fromkeys(COLUMN.values())
     constants = {"benchmark": benchmark, "submitted_at": as_of, **absent, **columns_of(body)}
@@ -242,7 +243,7 @@ def _name(upload: UploadedPart, form: Form) -> str:
     if form.name is not None:
         if form.name not in importers.FORMATS:
             known = ", ".join(importers.FORMATS)
-            raise Refusal(f"There is no format {form.name[:80]!r}; known are {known}.", code="unknown_format")
+            raise Refusal(f"Unknown format {form.name[:80]!r}. Use one of {known}.", code="unknown_format")
         return form.name
     if upload.name.lower().endswith(TABLES):
         return FLAT
@@ -288,7 +289,7 @@ def _misplaced(flat: FlatFile, known: KnownTasks) -> Iterator[Fault]:
     """Tell a second agent, and tasks that are none where no reader has looked."""
     if len(flat.agents) > 1:
         row = int(np.flatnonzero(flat.agent != flat.agent[0])[0])
-        rule = f"a delivery holds one agent, and row 1 is of {flat.agents[flat.agent[0]]!r}"
+        rule = f"a submission holds one agent, and row 1 has {flat.agents[flat.agent[0]]!r}"
         yield Fault(row + 1, "agent", flat.agents[flat.agent[row]], rule)
     strange = [code for code, name in enumerate(flat.tasks) if known(name)]
     for row in np.flatnonzero(np.isin(flat.task, strange)).tolist() if strange else ():

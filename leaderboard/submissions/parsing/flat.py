@@ -71,7 +71,7 @@ def check_records(
 def faulty_file(called: str, faults: Sequence[Fault], n_faults: int | None = None) -> Faulty:
     n = len(faults) if n_faults is None else n_faults
     number = "a fault" if n == 1 else f"{n:,} faults"
-    return Faulty(f"{called} has {number}; nothing was stored.", faults=tuple(faults), n_faults=n)
+    return Faulty(f"{called} has {number}. Nothing was stored.", faults=tuple(faults), n_faults=n)
 
 
 def printable(text: str) -> str:

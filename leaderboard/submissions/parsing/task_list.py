@@ -101,7 +101,7 @@ def _records(path: Path, text: str) -> Iterator[dict[str, Any]]:
 
 def _task(row: int, record: dict[str, Any], log: _FaultLog) -> ListedTask:
     log.add(
-        Fault(row, field, None, f"is not a field of a task; known are {', '.join(FIELDS)}")
+        Fault(row, field, None, f"unknown field; known: {', '.join(FIELDS)}")
         for field in record
         if field not in FIELDS
     )

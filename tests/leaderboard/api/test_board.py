@@ -34,14 +34,14 @@ def test_it_takes_three_queries(client, board, django_assert_num_queries):
 def test_no_board_yet(client, toy):
     response = client.get(URL)
     assert (response.status_code, response["Content-Type"]) == (404, "application/problem+json")
-    assert response.json()["detail"] == "No board has been published yet."
+    assert response.json()["detail"] == "No board is published yet."
 
 
 def test_unknown_benchmark_and_unknown_address(client, db):
     for url in ("/api/v1/benchmarks/nope/board", "/api/v1/nothing"):
         response = client.get(url)
         assert (response.status_code, response["Content-Type"]) == (404, "application/problem+json")
-    assert response.json()["detail"] == "There is nothing at this address."
+    assert response.json()["detail"] == "Nothing is at this address. Check the path."
 
 
 def test_private_board_is_for_members(client, board, submit_token):

@@ -60,7 +60,7 @@ def test_semicolons_of_a_spreadsheet_are_told(submit_token, toy):
     response = send_file(b"\xef\xbb\xbf" + table, AGENT, token=submit_token)
     rules = [one["rule"] for one in response.json()["faults"]]
     assert len(rules) == 3
-    assert all(rule.endswith("the header is separated by semicolons, write commas") for rule in rules)
+    assert all(rule.endswith("the header uses semicolons, use commas") for rule in rules)
 
 
 class TestLargeFiles:
@@ -162,7 +162,7 @@ def test_the_benchmark_is_known_by_title_and_slug(submit_token):
     assert send_file(csv_of(mixed), token=submit_token).status_code == 201
     other = send_file(csv_of(rows(benchmark="Other", run="c")), token=submit_token)
     assert faults_of(other) == [(row, "benchmark") for row in range(1, 21)]
-    assert 'beside the file stands "toy"' in other.json()["faults"][0]["rule"]
+    assert 'the request states "toy"' in other.json()["faults"][0]["rule"]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_another_agent_than_that_of_the_file_is_told_once(submit_token):
     told = [(1, "agent_id"), (1, "model"), (5, "agent_id"), (7, "task"), (8, "task")]
     assert sorted(faults_of(response)) == told
     assert response.json()["n_faults"] == len(told)
-    assert 'beside the file stands "newcomer"' in response.json()["faults"][0]["rule"]
+    assert 'the request states "newcomer"' in response.json()["faults"][0]["rule"]
 
 
 @pytest.mark.parametrize("name", ["commit", "logs", "trajectories"])
@@ -245,7 +245,7 @@ def test_unknown_tasks_and_other_faults_come_at_once(submit_token):
         *((3, "task"), (6, "outcome"), (8, "trial")),
     }
     (task,) = [one for one in response.json()["faults"] if one["field"] == "task"]
-    assert "this benchmark has no such task" in task["rule"]
+    assert "unknown task" in task["rule"]
 
 
 @pytest.mark.parametrize("name", ["outcomes.csv.gz", "log.json.gz"])

@@ -466,7 +466,7 @@ def test_what_became_of_a_submission(ask, kept):
     assert told["n_outcomes"] == 18
     assert told["lacking"] == [] or "no outcome" in told["lacking"][0]
     assert (told["board"], told["entry"]) == (None, None)
-    assert told["standing"] == "It counts; no board has shown it yet."
+    assert told["standing"] == "It counts. The next board shows it."
     assert told["assignment"]["id"] == str(kept.assignment.uuid)
     assert [one["status"] for one in told["history"]] == ["accepted"]
     taken = ask("withdraw", "POST", SUBMITTER)

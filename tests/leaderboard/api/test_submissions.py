@@ -140,9 +140,7 @@ def test_unknown_task_gets_near_matches(post):
     problem = post(body(outcomes=[{"task": "t1", "trial": 1, "outcome": 1}])).json()
     (fault,) = problem["faults"]
     assert (fault["row"], fault["field"], fault["value"]) == (1, "task", "t1")
-    assert re.fullmatch(
-        r'this benchmark has no such task; did you mean "t\d\d" or "t\d\d" or "t\d\d"\?', fault["rule"]
-    )
+    assert re.fullmatch(r'unknown task. Did you mean "t\d\d" or "t\d\d" or "t\d\d"\?', fault["rule"])
     assert not Agent.objects.filter(name="newcomer").exists()
 
 

@@ -37,10 +37,7 @@ def test_a_task_in_neither_list_is_missing(read, upload):
 
 def test_a_task_in_both_lists_is_a_fault(refusal, upload):
     told = refusal(upload(passed=["t1", "t2"], failed=["t2"]))
-    assert (
-        'results.failed_tasks[0]: "t2" is not allowed; the task stands at results.successful_tasks[1] too'
-        in told
-    )
+    assert 'results.failed_tasks[0] "t2": the task stands at results.successful_tasks[1] too' in told
 
 
 def test_numbers_are_names_of_tasks(outcomes, upload):

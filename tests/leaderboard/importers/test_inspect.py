@@ -183,9 +183,7 @@ def test_temperature_and_tokens(read, log):
 def test_logs_of_two_tasks_are_refused(refusal, log, tmp_path):
     log(inspect_sample("a", value="C"))
     log(inspect_sample("a", value="C"), name="other.json", task="gsm8k")
-    assert 'eval.task: "gsm8k" is not allowed; log.json is of gaia; load one task at a time' in refusal(
-        tmp_path
-    )
+    assert 'eval.task "gsm8k": log.json is of gaia; load one task at a time' in refusal(tmp_path)
 
 
 def test_logs_of_two_tasks_are_refused_also_as_two_paths(log):
@@ -194,7 +192,7 @@ def test_logs_of_two_tasks_are_refused_also_as_two_paths(log):
     given = {"name": None, "options": ImportOptions(), "benchmark": "toy", "as_of": AS_OF}
     with pytest.raises(Faulty) as refused:
         importers.read(first, other, **given)
-    assert 'eval.task: "gsm8k" is not allowed' in str(refused.value.faults[0])
+    assert 'eval.task "gsm8k": ' in str(refused.value.faults[0])
 
 
 def test_a_retry_repeats_what_was_done(read, log, tmp_path):
@@ -293,7 +291,7 @@ def test_a_bomb_is_refused_before_it_is_opened(refusal, tmp_path):
     zeros = b"[" + b" " * (48 << 20) + b"]"
     file = archive(tmp_path / "x.eval", {"header.json": HEADER, "summaries.json": zeros})
     assert file.stat().st_size < 1 << 17
-    assert "the file grows more than 250-fold on decompression" in refusal(file)
+    assert "decompression makes the file more than 250 times larger; send it uncompressed" in refusal(file)
 
 
 def test_a_member_that_lies_about_its_size(refusal, tmp_path):

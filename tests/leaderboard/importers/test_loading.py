@@ -203,7 +203,7 @@ def test_the_faults_of_all_files_are_told_at_once_and_name_their_file(load, tmp_
     with pytest.raises(CommandError) as refused:
         load(good, bad, other.parent, unknown)
     told = str(refused.value)
-    assert f"{bad} has a fault; nothing was stored.\n" in told
+    assert f"{bad} has a fault. Nothing was stored.\n" in told
     assert f"(in {bad})\n" in told
     assert f"the task stands at results.successful_tasks[0] too (in …{str(other)[-79:]})" in told
     assert f"{unknown} is of no format that is known." in told
@@ -221,14 +221,14 @@ def test_a_file_that_contradicts_an_earlier_one_is_named(load, tmp_path):
 
 
 def test_a_path_that_is_not_there_is_a_wrong_argument(load, tmp_path):
-    with pytest.raises(CommandError, match=r"There is no file .*b\.csv") as refused:
+    with pytest.raises(CommandError, match=r"File not found: .*b\.csv") as refused:
         load(shapes.write(tmp_path / "a.csv", csv_text({"a": "10"})), tmp_path / "b.csv")
     assert refused.value.returncode == 2
 
 
 def test_a_path_that_is_not_there_hides_no_faults(load, tmp_path):
     bad = [shapes.write(tmp_path / f"{name}.csv", csv_text({name: "12"})) for name in "ac"]
-    with pytest.raises(CommandError, match=r"There is no file .*b\.csv") as refused:
+    with pytest.raises(CommandError, match=r"File not found: .*b\.csv") as refused:
         load(bad[0], tmp_path / "b.csv", bad[1])
     assert all(f"(in {path})" in str(refused.value) for path in bad)
     assert refused.value.returncode == 2
@@ -278,8 +278,8 @@ def test_a_name_is_spelled_one_way_in_all_files(load, tmp_path):
     with pytest.raises(CommandError) as refused:
         load(first, second)
     assert str(refused.value).split("\n") == [
-        "The files spell a name in two ways; nothing was stored.",
-        f'  scaffold: "loop" is not allowed; is "Loop" in {first}; spell each scaffold one way (in {second})',
+        "The files spell a name in two ways. Nothing was stored.",
+        f'  scaffold "loop": is "Loop" in {first}; spell each scaffold one way (in {second})',
     ]
     assert not Benchmark.objects.exists()
 

@@ -125,4 +125,4 @@ def test_beside_a_file_that_was_sent_nothing_is_read(refusal, tmp_path):
 
 def test_words_for_the_result_are_faults(refusal, tmp_path):
     told = refusal(tb_run(tmp_path, [tb_trial("a", "yes")]))
-    assert 'results[0].is_resolved: "yes" is not allowed; is true, false or null, not a text' in told
+    assert 'results[0].is_resolved "yes": must be true, false or null, not a text' in told

@@ -199,7 +199,7 @@ def test_the_first_line_says_what_is_missing(signed_in, delivered):
     told = f"A partial run: {n_lacking} of the {len(subset)} tasks asked for {verb} no outcome"
     heading = "Tree <1>"
     assert told in page
-    assert page.index(heading) < page.index(told) < page.index("It counts; no board has shown it yet.")
+    assert page.index(heading) < page.index(told) < page.index("It counts. The next board shows it.")
 
 
 def test_what_the_board_did_with_it(signed_in, delivered, toy):
@@ -266,7 +266,7 @@ def test_its_owner_takes_it_back(signed_in, delivered, ada, toy):
     assert (change.by, change.reason) == (ada, "the wrong file")
     assert recorded(delivered)[-1]["reason"] == "the wrong file"
     page = text_of(signed_in.get(at))
-    assert "It was withdrawn and does not count any more." in page
+    assert "It was withdrawn and no longer counts." in page
     assert "withdrawn: the wrong file" in page
     assert "Withdraw the submission" not in page
 
@@ -374,7 +374,7 @@ def test_a_report_of_a_board_that_there_is_not_says_so_at_its_number(signed_in, 
     at = f"/b/toy/agents/{delivered.agent.pk}/report"
     answer = signed_in.post(at, {"text": "It knew the answers.", "board": "999999"})
     assert answer.status_code == 422
-    assert answer.context["form"].errors["board"] == ["This is the number of no board of this benchmark."]
+    assert answer.context["form"].errors["board"] == ["This unknown board number."]
     assert not Dispute.objects.exists()
 
 

@@ -34,7 +34,10 @@ def asked(client, name, slug="toy"):
 def test_of_a_board(client, three):
     answer = client.get("/b/toy/badge.svg")
     assert answer["Content-Type"] == "image/svg+xml"
-    assert said(answer) == ("Toy: 1 of 3 could be first, on all 40 tasks", ["Toy", "1 of 3 could be first"])
+    assert said(answer) == (
+        "Toy: 1 of 3 could be the best, on all 40 tasks",
+        ["Toy", "1 of 3 could be the best"],
+    )
 
 
 def test_of_an_agent(client, three):

@@ -97,7 +97,7 @@ def test_its_cells_are_those_of_the_answers_table(client, ongoing, target, view)
     assert [row[place["Agent"]].split(" ")[0] for row in seen] == [row["Agent"] for row in ranked]
     for cells, row in zip(ranked, seen, strict=True):
         assert row[place["Rank"]] == cells["Rank"]
-        assert row[ranks].removesuffix("not known") == cells["May hold"]
+        assert row[ranks].removesuffix("not known") == cells["95% ranks"]
         score = said(row[place["Subset" if target == "subset" else "Score"]])
         assert score.split(" ±")[0] == cells[table.HEADS[target]]
         assert row[interval].removesuffix("not known") == cells["95%"]
@@ -127,14 +127,14 @@ def test_counts_say_what_they_count(client, ongoing):
     text = text_of(client.get("/b/toy?target=full"))
     assert "Agents 17 ranked, of 18 listed" in text
     assert "Complete agents 16 ran all tasks" in text
-    assert "1 more is listed without a rank" in text
+    assert "1 agent is not ranked" in text
     assert "All columns · CSV of these rows 17 agents" in text
 
 
 def test_one_ranked_agent_is_better_than_nobody(client, publish):
     publish({"only": "01" * 10, "stopped": "1" * 5 + "." * 15})
     text = text_of(client.get("/b/toy"))
-    assert "One agent so far: only, 50.0% on all 20 tasks. 1 more is listed without a rank" in text
+    assert "One agent so far: only, 50.0 ± 23.4%. 1 agent is not ranked" in text
     assert "every other agent" not in text
     assert "best" not in text.split(" Find ")[0].split("How sure this is")[0]
 
@@ -144,7 +144,7 @@ def test_a_standard_error_of_one_trial_is_marked_as_an_upper_bound(client, ongoi
     assert line.at["full"].upper_bound
     row = row_of(client.get("/b/toy?view=all"), "a08")
     assert f"≤{100 * line.at['full'].se:.1f} upper bound" == row["±"]
-    assert "≤ The standard error is an upper bound: one trial a task." in text_of(client.get("/b/toy"))
+    assert "≤ Upper bound: one run per task." in text_of(client.get("/b/toy"))
 
 
 def test_an_estimated_score_is_marked(client, ongoing):
@@ -152,7 +152,7 @@ def test_an_estimated_score_is_marked(client, ongoing):
     score = next(line for line in standings_of(ongoing).agents if line.agent == "newcomer").at["full"].score
     assert row["Score"] == f"~estimated {100 * score:.1f}"
     assert "estimated" in row["Marks"]
-    assert "~ Estimated from the tasks that the agent ran" in text_of(client.get("/b/toy?target=full"))
+    assert "~ Estimated from a part of the tasks or trials" in text_of(client.get("/b/toy?target=full"))
 
 
 def switch_of(response):
@@ -542,7 +542,7 @@ def priced(outcomes, **options):
 def test_costs_are_shown_with_their_basis(client, publish):
     publish(priced(graded(16, 20)))
     text = text_of(client.get("/b/toy?view=all"))
-    assert "Cost $50.0 a run of all tasks, every task taken to cost the same" in text
+    assert "Cost $50.0 per run of all tasks, assuming that every task costs the same" in text
     assert row_of(client.get("/b/toy"), "a08")["Cost"] == "$50.0"
     assert client.get("/api/v1/benchmarks/toy/board").json()["agents"][0]["cost_usd"] == 50
 
@@ -680,12 +680,12 @@ def test_it_names_its_version(client, ongoing):
 @pytest.mark.parametrize(
     ("outcomes", "phase", "asked"),
     [
-        (ladder(3, 20), "Cold start", "so every agent runs all of them."),
-        (ladder(8, 20), "Provisional", "Until it is fixed every agent runs all tasks."),
+        (ladder(3, 20), "Cold start", "so every agent runs all tasks."),
+        (ladder(8, 20), "Provisional", "Until they are fixed, every agent runs all tasks."),
         (
             dict.fromkeys("abcdefg", "0" * 20) | {"h": "1" * 20},
             "Unsuited",
-            "No subset is in use: agents are ranked on all tasks. Every agent runs all tasks.",
+            "No ranking tasks are in use: agents are ranked on all tasks. Every agent runs all tasks.",
         ),
     ],
 )
@@ -697,7 +697,7 @@ def test_each_phase_is_told_in_words(client, publish, outcomes, phase, asked):
     assert f"{'Why no subset' if board.subset is None else 'The subset'} {board.why}" in text
 
 
-BATCHES = "begins with the tasks nearest to a pass rate of 50% and goes on in batches."
+BATCHES = "starts with tasks near a pass rate of 50% and continues in batches."
 
 
 @pytest.mark.parametrize(
@@ -786,7 +786,7 @@ def test_that_all_was_withdrawn_is_told(client, publish, capsys):
     call_command("standings", "toy")
     told = capsys.readouterr().out
     assert f"board {board.number}," in told
-    assert "All outcomes were withdrawn since: the next board comes with the next outcomes." in told
+    assert "All results were withdrawn since. The next results make the next board." in told
     with pytest.raises(CommandError, match="All outcomes of this benchmark were taken back"):
         call_command("recompute", "toy")
 

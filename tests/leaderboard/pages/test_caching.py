@@ -304,7 +304,7 @@ class TestWhatIsNotKept:
         assert len(kept()) == len(tags) == 1
 
     def test_the_order_of_parameters_makes_no_other_page(self, board):
-        """Their values do, and those of one that comes twice."""
+        """Their values do, and those of one that appears twice."""
         viewed = Viewed("b", "a")
 
         def asked(query):

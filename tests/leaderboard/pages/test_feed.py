@@ -58,7 +58,7 @@ def test_an_entry_a_board_with_its_headline_and_what_changed(client, two):
     assert latest.findtext(f"{ATOM}summary").startswith(headline)
     assert "1 agent entered" in latest.findtext(f"{ATOM}summary")
     n_first = len(standings_of(two).targets["full"].may_be_first)
-    assert latest.findtext(f"{ATOM}title") == f"Board 2: {n_first} of 8 could be first"
+    assert latest.findtext(f"{ATOM}title") == f"Board 2: {n_first} of 8 could be the best"
     assert first.findtext(f"{ATOM}summary").endswith(" The first board.")
 
 

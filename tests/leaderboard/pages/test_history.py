@@ -139,7 +139,7 @@ class TestSince:
         withdraw("best")
         recomputed(as_of=AS_OF)
         text = text_of(client.get("/b/toy/v3?since=1"))
-        assert "No agent came, went" in text
+        assert "No change: no agent entered" in text
 
 
 class TestHistory:

@@ -129,11 +129,11 @@ def test_every_face_counts_among_the_verified_agents(client, db, settings):
         assert verdict in text_of(client.get(path)), path
     feed = client.get("/b/toy/feed").content.decode()
     assert verdict in feed
-    short = f"{n} of 6 verified agents could be first"
+    short = f"{n} of 6 verified agents could be the best"
     assert short in client.get("/b/toy/badge.svg").content.decode()
     assert f"{short}. 20 tasks" in text_of(client.get("/"))
     assert f"Board {board.number}: {short}" in feed
-    assert "1 agent above it is not verified." in text_of(client.get("/b/toy"))
+    assert "1 agent ranked higher is not verified." in text_of(client.get("/b/toy"))
 
 
 def test_the_card_fills_who_could_be_the_best_and_outlines_who_is_not_clearly_worse(board):
@@ -161,7 +161,7 @@ def test_files_and_the_terminal_say_it(client, board, capsys):
     assert {line["agent"]: line["trust"] for line in lines}["linked"] == "logs"
     markdown = client.get("/b/toy/board.md").content.decode()
     assert re.search(r"\| plain \| self\\?-reported \|", markdown)
-    call_command("standings", "toy")
+    call_command("standings", "toy", "--explain")
     text = capsys.readouterr().out
     assert re.search(r"plain +self-reported", text)
     assert re.search(r"^self-reported +Stated by the submitter, without logs\.", text, re.M)

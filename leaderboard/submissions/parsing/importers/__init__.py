@@ -236,5 +236,5 @@ def _runs(
 
 
 def _refused(message: str, field: str, value: str | None) -> Faulty:
-    rule = f"is one of {', '.join(FORMATS)}"
+    rule = f"must be one of {', '.join(FORMATS)}"
     return Faulty(message, faults=(Fault(None, field, value, rule),))

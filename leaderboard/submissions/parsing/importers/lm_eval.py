@@ -92,7 +92,7 @@ def _taken(of_filter: dict[str, list[Trial]], chosen: str | None, file: str, rea
     if chosen is None or len(of_filter) < 2:
         return next(iter(of_filter), ONLY)
     if chosen not in of_filter:
-        reading.log.add(file, "filter", f"is one of {names_of(of_filter)}", value=chosen)
+        reading.log.add(file, "filter", f"must be one of {names_of(of_filter)}", value=chosen)
     return chosen
 
 

@@ -81,7 +81,7 @@ def _refuse_others(others: dict[str, Counter[str]], options: ImportOptions, call
         rule = f'the file names {field} "{excerpt(name)}"; leave {options.place(field)} out if that is right'
         faults.append(Fault(None, field, excerpt(getattr(options, field)), printable(rule)))
     if faults:
-        message = f"What was stated contradicts {called}; nothing was stored."
+        message = f"What was stated contradicts {called}. Nothing was stored."
         raise Faulty(message, faults=tuple(faults[:MAX_FAULTS]), n_faults=len(faults))
 
 
@@ -97,7 +97,7 @@ def _ask(columns: list[dict[str, str | None]], options: ImportOptions, called: s
         listed = [field for field in REQUIRED if field in lacking]
         places = ", ".join(map(options.place, listed))
         faults = [
-            Fault(None, field, None, f"is not in the file; {options.place(field)} states it")
+            Fault(None, field, None, f"is not in the file; state it with {options.place(field)}")
             for field in listed
         ]
         raise Faulty(

@@ -62,7 +62,7 @@ def _of_instance(report: Node) -> Iterator[Trial]:
         entry = report.get(name)
         resolved = entry.get("resolved")
         if not isinstance(resolved.value, bool):
-            resolved.fault(f"is true or false, not {resolved.kind}")
+            resolved.fault(f"must be true or false, not {resolved.kind}")
         elif entry.get("infra_failure").value:
             yield trial(entry, name, 1, None, INVALID["infra_failure_ids"])
         elif not resolved.value and entry.get("infra_failure_reason").value:

@@ -108,7 +108,7 @@ def _trials(
 def _columns(trial: Node, number: int) -> dict[str, object]:
     resolved = trial.get("is_resolved")
     if not isinstance(resolved.value, bool | None):
-        resolved.fault(f"is true, false or null, not {resolved.kind}")
+        resolved.fault(f"must be true, false or null, not {resolved.kind}")
     valid = isinstance(resolved.value, bool)
     columns: dict[str, object] = {
         "task": trial.get("task_id").value,

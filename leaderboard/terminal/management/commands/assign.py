@@ -16,8 +16,8 @@ from leaderboard.terminal.command import BenchmarkCommand
 
 class Command(BenchmarkCommand):
     help = (
-        "Say which tasks an agent is to run, why, and until when: asked again, the same, or the next ones "
-        "where tasks are chosen for each agent. What it delivers meanwhile answers this assignment."
+        "Print which tasks an agent should run, why, and until when. A second call prints the same tasks, or "
+        "the next batch under staged assignment."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -31,7 +31,7 @@ class Command(BenchmarkCommand):
             "--for",
             dest="owner",
             metavar="EMAIL",
-            help="whose agent it is; without it, only operators add to it",
+            help="account that owns the agent; without it only operators add results",
         )
 
     def handle(self, *, benchmark: Benchmark, agent: str, scaffold: str, model: str, **options: Any) -> None:
@@ -40,7 +40,7 @@ class Command(BenchmarkCommand):
         )
         owner, email = None, options["owner"]
         if email is not None and not (owner := User.objects.filter(email=email.strip().lower()).first()):
-            raise Missing("There is no account of this address; `token` makes one.", code="no_such_account")
+            raise Missing(f"Unknown account {email}. `token` creates one.", code="no_such_account")
         assignment = assign(
             benchmark=benchmark, agent=described, by=owner, by_operator=True, as_of=timezone.now()
         )
@@ -52,7 +52,7 @@ class Command(BenchmarkCommand):
             self.stdout.write(f"{step.sentence}.")
             tasks = step.waiting
         more = assignment.n_trials_recommended or 0
-        recommended = f"; {more} are recommended" if more > assignment.n_trials else ""
+        recommended = f" ({more} recommended)" if more > assignment.n_trials else ""
         trials = words.counted(assignment.n_trials, "trial")
         if tasks:
             counted = words.counted(len(tasks), "task")

@@ -3,14 +3,15 @@ from pathlib import Path
 from typing import Any
 
 from leaderboard.operations.backups import back_up
-from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.command import DAILY, ServiceCommand
 from leaderboard.terminal.management.commands.export import check_free, replacing
 
 
 class Command(ServiceCommand):
+    group = DAILY
     help = (
-        "Write the whole database to a file, by pg_dump, while the service goes on. The file is there "
-        "whole, or not at all. Settings are not in it: keep SECRET_KEY and SIGNING_KEY, too."
+        "Write the whole database to a file with pg_dump. The service keeps running. The file is complete "
+        "or absent. Settings are not in it: also keep SECRET_KEY and SIGNING_KEY."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -23,4 +24,4 @@ class Command(ServiceCommand):
             server = back_up(part)
             n_bytes = part.stat().st_size
         self.stdout.write(f"{file}: {n_bytes:,} bytes, from PostgreSQL {server}.")
-        self.stdout.write("Not in it are SECRET_KEY and SIGNING_KEY: keep them elsewhere.")
+        self.stdout.write("SECRET_KEY and SIGNING_KEY are not in it. Keep them elsewhere.")

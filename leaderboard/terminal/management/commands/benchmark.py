@@ -8,7 +8,7 @@ from leaderboard.terminal.command import BenchmarkCommand, settings_in
 
 
 class Command(BenchmarkCommand):
-    help = "Show what is said of a benchmark, or set it."
+    help = "Show or set title, description, licence and other details of a benchmark."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
@@ -35,4 +35,4 @@ class Command(BenchmarkCommand):
                 name, why = flag.replace("_", " "), getattr(benchmark, f"{flag}_reason")
                 self.stdout.write(f"  {name} since {since:%Y-%m-%d}: {why}")
         if values:
-            self.stdout.write(f"Changed: {', '.join(changed) or 'nothing'}.")
+            self.stdout.write(f"Changed: {', '.join(changed)}." if changed else "No change.")

@@ -12,8 +12,8 @@ from leaderboard.terminal.command import ServiceCommand
 
 class Command(ServiceCommand):
     help = (
-        "Confirm that the invalid outcomes of a submission are failures of the harness. Until then they "
-        "count as failures of the agent; from then on they are missing, and may be delivered again."
+        "Confirm that the harness caused the invalid results of a submission. Until then they count as "
+        "failures of the agent. Afterwards they are missing and may be delivered again."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -23,8 +23,7 @@ class Command(ServiceCommand):
     def handle(self, *, submission: UUID, reason: str, **_: Any) -> None:
         confirmed = confirm(uuid=submission, reason=reason, as_of=timezone.now())
         agent, n = confirmed.agent, confirmed.n_invalid
-        outcomes, are = words.counted(n, "invalid outcome"), "is a failure" if n == 1 else "are failures"
         self.stdout.write(
-            f"Confirmed: {outcomes} of {agent.name} {are} of the harness.\n"
+            f"Confirmed: the harness caused {words.counted(n, 'invalid result')} of {agent.name}.\n"
             f"Next: {PROGRAM} recompute {agent.benchmark.slug}"
         )

@@ -53,18 +53,18 @@ ABOUT = {
 
 class Command(ServiceCommand):
     help = (
-        "Load a benchmark that comes along (SWE-bench Verified, 57 agents), or a file of outcomes, publish "
-        "its board and print it; then the same history as if it had been run here."
+        "Load the example (SWE-bench Verified, 57 agents) or your file, publish its board and print it. Then "
+        "replay the same history as if it had been run here."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--file", type=Path, help="outcomes of your own: a flat file or a table")
-        parser.add_argument("--only", metavar="NAME", help="the benchmark to load, of a file of several")
+        parser.add_argument("--only", metavar="NAME", help="which benchmark, if the file holds several")
         add_table_options(parser)
         parser.add_argument(
             "--example", choices=EXAMPLES, default=REAL, help=f"what to load without a file ({REAL})"
         )
-        parser.add_argument("--write", type=Path, help="write the full runs of the example here, and end")
+        parser.add_argument("--write", type=Path, help="only write the full runs of the example to this file")
         parser.add_argument("--serve", action="store_true", help="then serve the pages, with the scheduler")
         parser.add_argument("--port", type=port_number, default=8000)
 
@@ -83,7 +83,7 @@ class Command(ServiceCommand):
             try:
                 self._write(write, example)
             except OSError as error:
-                raise CommandError(f"{write} cannot be written ({error}).") from None
+                raise CommandError(f"Cannot write {write} ({error}).") from None
             if write.is_file():
                 self.stdout.write(f"Wrote {write}.")
             return
@@ -139,7 +139,7 @@ class Command(ServiceCommand):
         here = f"{slug}-here"
         if Benchmark.objects.filter(slug=here).exists():
             return
-        self.stdout.write("The same history, as if it had been run here:")
+        self.stdout.write("The same history as if it had been run here:")
         call_command("replay", slug, "--store", here, stdout=self.stdout)
 
     def _load(self, file: Path, table: TableOptions = AS_FOUND, only: str | None = None) -> str:
@@ -152,9 +152,9 @@ class Command(ServiceCommand):
     def _study(self, slug: str) -> None:
         """Measure variances before the board that names them; the scheduler validates."""
         variance, _ = measure_variance(benchmark=benchmark_of(slug), as_of=timezone.now())
-        message = "Measured where the noise comes from."
+        message = "Measured the sources of noise."
         if not variance.result["available"]:
-            message = f"No variance: {variance.result['reason']}."
+            message = f"The sources of noise are unknown: {variance.result['reason']}."
         self.stdout.write(message)
 
     def _put_in_force(self, slug: str, **values: str) -> None:

@@ -8,13 +8,14 @@ from leaderboard.accounts.models import User
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.erasing import erase_account, erase_agent
 from leaderboard.operations.naming import agent_named
-from leaderboard.terminal.command import USAGE, ServiceCommand
+from leaderboard.terminal.command import RARE, USAGE, ServiceCommand
 
 
 class Command(ServiceCommand):
+    group = RARE
     help = (
-        "Replace the names of an agent by a tombstone wherever they stand, published boards too, or close an "
-        "account and replace its address and name. Scores, ranks and digests stay. It cannot be undone."
+        "Remove the name of an agent everywhere, also from published boards, or close an account and remove "
+        "its address and name. Scores, ranks and digests stay. This cannot be undone."
     )
     reason = "why, without the name: it is kept"
 
@@ -28,7 +29,7 @@ class Command(ServiceCommand):
         self, *, benchmark: str | None, agent: str | None, account: str | None, reason: str, **_: Any
     ) -> None:
         if (account is None) == (benchmark is None or agent is None):
-            raise CommandError("Name a benchmark and an agent, or --account.", returncode=USAGE)
+            raise CommandError("Name a benchmark and an agent, or use --account EMAIL.", returncode=USAGE)
         by_whom: dict[str, Any] = {"by": None, "reason": reason, "as_of": timezone.now()}
         if account is None:
             stored = agent_named(benchmark_of(f"{benchmark}"), f"{agent}")
@@ -36,5 +37,5 @@ class Command(ServiceCommand):
         elif user := User.objects.filter(email=account.strip().lower()).first():
             erasure = erase_account(user=user, **by_whom)
         else:
-            raise CommandError(f"There is no account {account!r}.")
-        self.stdout.write(f"Erased: it is {erasure.tombstone} from now on.")
+            raise CommandError(f"Unknown account {account!r}. Check the address.")
+        self.stdout.write(f"Erased. The new name is {erasure.tombstone}.")

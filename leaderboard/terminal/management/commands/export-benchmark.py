@@ -5,14 +5,15 @@ from typing import Any
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.transfer import export_benchmark
 from leaderboard.studies.answers import words
-from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.command import RARE, BenchmarkCommand
 from leaderboard.terminal.management.commands.export import check_free, replacing
 
 
 class Command(BenchmarkCommand):
+    group = RARE
     help = (
-        "Write a benchmark with all that happened on it to a file that `import-benchmark` takes: outcomes, "
-        "submissions, agents, policies, subsets, studies, boards. Roles, tokens and webhooks stay behind."
+        "Write a benchmark with its whole history to a file for `import-benchmark`. Roles, tokens and "
+        "webhooks are not in it."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -27,4 +28,4 @@ class Command(BenchmarkCommand):
         counted = ", ".join(words.counted(n, noun) for noun, n in counts.items())
         self.stdout.write(f"{file}: {benchmark}, {counted}.")
         if exported.frozen_at is None:
-            self.stdout.write("Its intake is not frozen: what comes from now on is not in the file.")
+            self.stdout.write("Intake is not frozen: later results are not in the file.")

@@ -25,19 +25,19 @@ FOLDERS = ("every-eval-ever", "hugging-face")
 
 class Command(BenchmarkCommand):
     help = (
-        "Write all outcomes that count to a file (csv, ndjson, parquet: `load` reads them back), or to a "
-        "folder as Every Eval Ever or Hugging Face take them. It is there whole, or not at all."
+        "Write all results that count to a file or folder. `load` reads csv, ndjson and parquet back; "
+        "folders are for Every Eval Ever and Hugging Face. The output is complete or absent."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--format", choices=[*FORMATS, *FOLDERS], default="csv")
-        parser.add_argument("--output", type=Path, metavar="PATH", help="else SLUG.csv, … or SLUG-FORMAT")
+        parser.add_argument("--output", type=Path, metavar="PATH", help="default: SLUG.csv, … or SLUG-FORMAT")
         parser.add_argument("--force", action="store_true", help="replace what is there")
         parser.add_argument(
             "--with-subsets",
             action="store_true",
-            help="write beside it, to NAME.subsets.json, what `load --subsets` makes the same board with",
+            help="also write NAME.subsets.json, with which `load --subsets` makes the same board",
         )
 
     def handle(
@@ -59,15 +59,15 @@ class Command(BenchmarkCommand):
         if subsets_file:
             with replacing(subsets_file) as part:
                 part.write_text(json.dumps(versions_file(benchmark), ensure_ascii=False, indent=1) + "\n")
-            self.stdout.write(f"{subsets_file}: its subset versions; load --subsets takes it.")
+            self.stdout.write(f"{subsets_file}: subset versions, for load --subsets.")
 
 
 def check_free(paths: list[Path], force: bool) -> None:
     for path in paths:
         if not path.parent.is_dir():
-            raise CommandError(f"There is no folder {path.parent}.", returncode=USAGE)
+            raise CommandError(f"Folder not found: {path.parent}. Create it first.", returncode=USAGE)
         if path.exists() and not force:
-            raise CommandError(f"{path} is there already; --force replaces it.", returncode=USAGE)
+            raise CommandError(f"{path} already exists. Add --force to replace it.", returncode=USAGE)
 
 
 def written(benchmark: Benchmark, format: str, target: Path) -> int:

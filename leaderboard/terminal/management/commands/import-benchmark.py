@@ -5,15 +5,16 @@ from typing import Any
 from leaderboard.called import PROGRAM
 from leaderboard.operations.transfer import import_benchmark
 from leaderboard.studies.answers import words
-from leaderboard.terminal.command import ServiceCommand, check_slug, reading
+from leaderboard.terminal.command import RARE, ServiceCommand, check_slug, reading
 
 
 class Command(ServiceCommand):
-    help = "Store a benchmark that `export-benchmark` wrote, with its whole history, whole or not at all."
+    group = RARE
+    help = "Read a file of `export-benchmark` and store the benchmark with its whole history, all or nothing."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)
-        parser.add_argument("--slug", help="its name in addresses, where it is to be another")
+        parser.add_argument("--slug", help="another name in addresses")
 
     def handle(self, *, file: Path, slug: str | None, **_: Any) -> None:
         if slug is not None:
@@ -22,4 +23,4 @@ class Command(ServiceCommand):
             benchmark, counts = import_benchmark(file=file, slug=slug)
         name, counted = benchmark.slug, (words.counted(n, noun) for noun, n in counts.items())
         self.stdout.write(f"{name}: {', '.join(counted)}.")
-        self.stdout.write(f"Nobody has a role in it yet. Next: {PROGRAM} invite EMAIL --benchmark {name}")
+        self.stdout.write(f"Nobody has a role yet. Next: {PROGRAM} invite EMAIL --benchmark {name}")

@@ -15,8 +15,8 @@ from leaderboard.terminal.management.commands.serve import served_at
 
 class Command(ServiceCommand):
     help = (
-        "Print a link that opens an account for an address, or gives the account that it has a role. "
-        f"It works once, for {VALID_FOR.days} days."
+        "Print a link that opens an account or gives an existing account a role. "
+        f"The link works once, for {VALID_FOR.days} days."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -38,7 +38,7 @@ class Command(ServiceCommand):
         )
         self.stderr.write(
             f"{invitation.email} is invited as {role} of {benchmark} until {invitation.expires_at:%Y-%m-%d}. "
-            "The link is shown this once:"
+            "This link is shown only once:"
         )
         link = link_of(secret)
         self.stdout.write(link if settings.SITE_URL else link.replace(LOCAL, served_at()))

@@ -29,7 +29,7 @@ from leaderboard.submissions.parsing.flat import (
     table_options,
 )
 from leaderboard.submissions.parsing.importers import FLAT, FORMATS, Imported, ImportOptions, Source
-from leaderboard.terminal.command import USAGE, ServiceCommand, check_slug, fault_lines, reading
+from leaderboard.terminal.command import DAILY, USAGE, ServiceCommand, check_slug, fault_lines, reading
 
 NAMED = {"agent": "name of the agent", "scaffold": "harness around the model", "model": "the model"}
 N_REPLAYED = 10  # agents, at least
@@ -46,34 +46,34 @@ OUTCOMES = "a file of outcomes (see docs/flat-file.md and docs/formats.md)"
 
 
 class Command(ServiceCommand):
+    group = DAILY
     help = (
-        "Load outcomes into a benchmark, which is made if it is new: flat files (CSV, CSV.gz, NDJSON or "
-        "Parquet; see docs/flat-file.md), tables of your own (.xlsx, CSV), or the results of other "
-        "projects, as files or folders (see docs/formats.md). All rows are stored or none; rows that are "
-        "stored already are skipped."
+        "Load results into a benchmark; a new one is created. Takes flat files (CSV, CSV.gz, NDJSON, "
+        "Parquet; see docs/flat-file.md), your own tables (.xlsx, CSV), and results of other projects (see "
+        "docs/formats.md). Stores all rows or none, and skips rows that are already stored."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("files", type=Path, nargs="+", metavar="PATH", help="files or folders")
         parser.add_argument("--benchmark", required=True, metavar="SLUG", help="its name in addresses")
         parser.add_argument(
-            "--format", metavar="NAME", help=f"of the files, where it is not told: {', '.join(FORMATS)}"
+            "--format", metavar="NAME", help=f"format, if not recognised: {', '.join(FORMATS)}"
         )
         for name, help_text in NAMED.items():
-            parser.add_argument(
-                f"--{name}", help=f"{help_text}, also where a file of another project names another"
-            )
+            parser.add_argument(f"--{name}", help=f"{help_text}; overrides files of other projects")
         for name, help_text in METADATA.items():
             parser.add_argument(
-                f"--{name.replace('_', '-')}", help=f"{help_text}, where the file does not say"
+                f"--{name.replace('_', '-')}", help=f"{help_text}, if the file does not state it"
             )
-        parser.add_argument("--only", metavar="NAME", help="the one to load, of a file of several benchmarks")
+        parser.add_argument(
+            "--only", metavar="NAME", help="which benchmark to load, if the file holds several"
+        )
         parser.add_argument("--dry-run", action="store_true", help="check and count, store nothing")
         parser.add_argument(
-            "--replace", action="store_true", help="supersede submissions whose outcomes the file contradicts"
+            "--replace", action="store_true", help="replace submissions that the file contradicts"
         )
         parser.add_argument(
-            "--subsets", type=Path, metavar="FILE", help="what `export --with-subsets` wrote beside the file"
+            "--subsets", type=Path, metavar="FILE", help="the file that `export --with-subsets` wrote"
         )
         add_table_options(parser)
 
@@ -195,8 +195,8 @@ def _check_one_benchmark(imported: Sequence[Imported], slug: str) -> None:
         named = "; ".join(f'"{name}" in {", ".join(called)}' for name, called in files.items())
         first = shlex.join(next(iter(files.values())))
         raise Refusal(
-            f"The files name {len(files)} benchmarks: {named}. Nothing was stored. "
-            f"Load each benchmark by itself: {PROGRAM} load {first} --benchmark {slug}"
+            f"The files hold {len(files)} benchmarks: {named}. Nothing was stored. "
+            f"Load them one by one: {PROGRAM} load {first} --benchmark {slug}"
         )
 
 
@@ -235,9 +235,9 @@ def notes(*files: FlatFile) -> str:
         lines += [f"\nThe column {alias} was read as {column}." for alias, column in flat.aliases.items()]
         metadata = FileMetadata(flat)
         if metadata.taken:
-            lines.append(f"\nTaken for the agent or the submission: {', '.join(metadata.taken)}.")
+            lines.append(f"\nDetails of agents and submissions: {', '.join(metadata.taken)}.")
         if labels := [name for name in metadata.flat.metadata if name in metadata.flat.labels]:
-            lines.append(f"\nTaken for what people say: {', '.join(labels)}.")
+            lines.append(f"\nHuman labels: {', '.join(labels)}.")
         if others := [name for name in metadata.flat.metadata if name not in metadata.flat.labels]:
             lines.append(f"\nKept as metadata: {', '.join(others)}.")
     return "".join(dict.fromkeys(lines))
@@ -259,8 +259,8 @@ def _fed_text(slug: str) -> str:
     if account is None:
         return ""
     return (
-        f"All submitted agents are of {account.email}: pass rates, calibration and alerts take two of them. "
-        f"If this is your own CI: {PROGRAM} trust {slug} {account.email} --reason TEXT\n"
+        f"All submitted agents belong to {account.email}. Pass rates, calibration and alerts use two of "
+        f"them. If this is your own CI: {PROGRAM} trust {slug} {account.email} --reason TEXT\n"
     )
 
 
@@ -272,8 +272,8 @@ def _undated_text(files: Collection[FlatFile], slug: str) -> str:
     if not n or len(names) < N_REPLAYED or not is_replayed:
         return ""
     return (
-        f"Without a date: {n:,} of {words.counted(len(names), 'agent')}. A replay then takes 20 random "
-        "orders; to replay by date, state submitted_at of each agent.\n"
+        f"{n:,} of {words.counted(len(names), 'agent')} have no date, so a replay uses 20 random orders. To "
+        "replay by date, state submitted_at for each agent.\n"
     )
 
 

@@ -1,6 +1,7 @@
-from leaderboard.terminal.command import RenamedCommand
+from leaderboard.terminal.command import RARE, RenamedCommand
 
 
 class Command(RenamedCommand):
-    help = "Is called `import-benchmark` now."
+    group = RARE
+    help = "Former name of `import-benchmark`."
     renamed_to = "import-benchmark"

@@ -1,6 +1,7 @@
-from leaderboard.terminal.command import RenamedCommand
+from leaderboard.terminal.command import RARE, RenamedCommand
 
 
 class Command(RenamedCommand):
-    help = "Is called `export-benchmark` now."
+    group = RARE
+    help = "Former name of `export-benchmark`."
     renamed_to = "export-benchmark"

@@ -9,13 +9,14 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import recompute
 from leaderboard.studies.answers import progress_bar
 from leaderboard.studies.rules import rules_sha256
-from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.command import DAILY, BenchmarkCommand
 
 MIN_COMPLETE = 5  # that a subset is chosen from
 
 
 class Command(BenchmarkCommand):
-    help = "Compute subset, calibration and ranking from the present outcomes and publish the board."
+    group = DAILY
+    help = "Compute the ranking from all results and publish the board."
 
     def handle(self, *, benchmark: Benchmark, **_: Any) -> None:
         with progress_bar("recompute"):
@@ -28,9 +29,9 @@ class Command(BenchmarkCommand):
         subset, next_command = head_of(board).subset, f"standings {benchmark}"
         can_be = subset is not None and subset.size < board.n_tasks and board.n_complete > MIN_COMPLETE
         if board.variance is None and board.n_tasks > 1 and board.entries.count() > 1:
-            next_command = f"variance {benchmark} (where the noise comes from)"
+            next_command = f"variance {benchmark} (sources of noise)"
         elif not is_validated and can_be:
-            next_command = f"validate {benchmark} (whether the subset ranks like all tasks)"
+            next_command = f"validate {benchmark} (do the ranking tasks order agents as all tasks do?)"
         self.stdout.write(f"Next: {PROGRAM} {next_command}")
 
 
@@ -38,4 +39,4 @@ def board_text(board: Board, *, is_new: bool) -> str:
     slug = board.benchmark.slug
     if is_new:
         return f"Published board {board.number} of {slug}. {head_of(board).why}"
-    return f"Board {board.number} of {slug} is up to date."
+    return f"No change: board {board.number} of {slug} is up to date."

@@ -11,7 +11,7 @@ from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import NoSuchBenchmark, benchmark_of
 from leaderboard.operations.replaying import replay, store_replay
-from leaderboard.studies.answers import as_text, printed, progress_bar, replay_figures, words
+from leaderboard.studies.answers import WIDTH, as_text, progress_bar, replay_figures, words
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.parsing.flat import add_table_options, table_options
 from leaderboard.terminal.command import USAGE, ServiceCommand, check_slug, count
@@ -20,25 +20,24 @@ from leaderboard.terminal.management.commands.load import read
 
 class Command(ServiceCommand):
     help = (
-        "Replay the rules of SLUG on full runs, agent by agent in order of date, and print what they would "
-        "have saved and how far the board would agree with full runs. The runs are those of FILE, or those "
-        "that SLUG has. Where there is no SLUG, the rules are those of a new benchmark."
+        "Replay the rules on past full runs: what they would have saved and whether ranks would hold. Takes "
+        "the runs of FILE or those of SLUG, by date. An unknown SLUG has the rules of a new benchmark."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG", help="whose rules are replayed")
+        parser.add_argument("benchmark", metavar="SLUG", help="benchmark with the rules")
         parser.add_argument(
             "file", type=Path, nargs="?", metavar="FILE", help="full runs with dates: a flat file or a table"
         )
-        parser.add_argument("--only", metavar="NAME", help="the benchmark to read, of a file of several")
+        parser.add_argument("--only", metavar="NAME", help="which benchmark, if the file holds several")
         parser.add_argument(
-            "--store", metavar="NEW-SLUG", help="store what came of it as a benchmark, with its board"
+            "--store", metavar="NEW-SLUG", help="store the result as a benchmark with a board"
         )
         parser.add_argument(
             "--seeds",
             type=count,
             metavar="N",
-            help="replays with other draws, over which figures are means (10; 20 where dates are missing)",
+            help="number of replays to average over (10; 20 if dates are missing)",
         )
         parser.add_argument("--json", action="store_true", help="print figures and verdict as one object")
         add_table_options(parser)
@@ -91,16 +90,16 @@ def n_listed(slug: str) -> int:
 def text(result: dict[str, Any], n_agents: int) -> str:
     """Verdict and figures for a reader, and how many of the agents were not replayed."""
     verdict = result["verdict"]
-    head = verdict["text"] if verdict else f"Too few to tell: {result['reason']}."
+    head = verdict["text"] if verdict else f"Not known yet: {result['reason']}."
     figures = result["figures"]
     n_left_out = n_agents - figures["n_agents"] if figures else 0
     left_out = (
-        f"Not replayed: {words.counted(n_left_out, 'agent')} without a full run that counts, or with one "
-        "that the rule itself asked for."
+        f"Not replayed: {words.counted(n_left_out, 'agent')}, without a full run or with one that the rule "
+        "itself asked for."
     )
     parts = [
-        fill(head, printed.WIDTH),
+        fill(head, WIDTH),
         as_text(replay_figures({"replay": result})),
-        fill(left_out, printed.WIDTH) if n_left_out else "",
+        fill(left_out, WIDTH) if n_left_out else "",
     ]
     return "\n\n".join(filter(None, parts))

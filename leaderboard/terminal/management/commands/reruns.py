@@ -15,18 +15,13 @@ N_SHOWN = 10
 
 
 class Command(BenchmarkCommand):
-    help = (
-        "Show the open alerts and the rerun requests of a benchmark; look at the monitors, open a request, "
-        "draw agents for one, or close a request or an alert."
-    )
+    help = "Show, open or close alerts and rerun requests. A rerun request asks agents for full runs."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         done = parser.add_mutually_exclusive_group()
-        done.add_argument(
-            "--look", action="store_true", help="note what has arrived, and ask the monitors for alerts"
-        )
-        done.add_argument("--open", metavar="REASON", help="ask for full runs; new agents run everything")
+        done.add_argument("--look", action="store_true", help="check for new runs and new alerts")
+        done.add_argument("--open", metavar="REASON", help="ask for full runs; new agents then run all tasks")
         done.add_argument("--draw", action="store_true", help="draw two agents for full validation runs")
         done.add_argument("--close", nargs=2, metavar=("ID", "REASON"), help="close an open request")
         done.add_argument("--close-alert", nargs=2, metavar=("ID", "REASON"), help="close an open alert")
@@ -41,17 +36,19 @@ class Command(BenchmarkCommand):
             self.stdout.write(f"{alert.level} {alert.pk}: {alert.monitor} {since}{waits}")
             self.stdout.write(f"  {alert.evidence['reason']}")
         if not alerts:
-            self.stdout.write("No alert is open.")
+            self.stdout.write("No open alerts.")
         requests = benchmark.rerun_requests.order_by("-id")[:N_SHOWN]
         for one in requests:
             until = f"{one.kind} request {one.pk}, {one.status}, until {one.deadline:%Y-%m-%d}"
             self.stdout.write(f"{until}: {one.reason}")
             for of in one.agents.select_related("agent").order_by("agent__name"):
-                came = f"came {of.arrived_at:%Y-%m-%d}" if of.arrived_at else f"{of.n_lacking} tasks"
+                came = (
+                    f"arrived {of.arrived_at:%Y-%m-%d}" if of.arrived_at else f"{of.n_lacking} tasks to run"
+                )
                 cost = "" if of.cost_usd is None else f", {of.cost_usd:.2f} USD"
                 self.stdout.write(f"  {of.agent}: {came}{cost}, {of.why}")
         if not requests:
-            self.stdout.write("No rerun was ever asked for.")
+            self.stdout.write("No rerun requests.")
 
 
 def _done(benchmark: Benchmark, options: dict[str, Any], as_of: datetime) -> str:
@@ -79,4 +76,6 @@ def _done(benchmark: Benchmark, options: dict[str, Any], as_of: datetime) -> str
 def _row_numbered(rows: Any, number: str) -> Any:
     if number.isascii() and number.isdigit() and (row := rows.filter(pk=int(number)).first()):
         return row
-    raise CommandError(f"There is no {rows.model._meta.verbose_name} {number} on this benchmark.")
+    raise CommandError(
+        f"Unknown {rows.model._meta.verbose_name} {number}. `reruns` without options lists them."
+    )

@@ -25,17 +25,14 @@ from leaderboard.terminal.command import USAGE, BenchmarkCommand, required_reaso
 N_MOVED = 20  # of tasks, deltas and ranks; their number is always told
 
 HINDSIGHT = (
-    "A subset proposed was chosen from these very runs, which flatters it; one chosen anew after each agent "
-    "knows the agents before alone."
+    "A proposed subset was chosen from the same runs, so its figures are too good. A subset chosen again "
+    "after each agent uses earlier agents only."
 )
 Plain = dict[str, Any]
 
 
 class Command(BenchmarkCommand):
-    help = (
-        "Show the open proposal of another subset beside the one in use, make one, or decide it. The subset "
-        "changes with an approval alone."
-    )
+    help = "Show, make or decide a proposal for other ranking tasks. They change only after approval."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
@@ -63,16 +60,13 @@ class Command(BenchmarkCommand):
             why, proposal = required_reason(reason), _proposal(benchmark, reject)
             reject_proposal(reselection=proposal, by=None, reason=why, as_of=timezone.now())
             version = proposal.previous.number
-            text = f"Proposal {reject} is rejected; version {version} of the subset stays."
+            text = f"Proposal {reject} is rejected. Subset version {version} stays in use."
         elif propose is not None:
             text = _propose(benchmark, propose.strip())
         elif waiting := open_proposal(benchmark):
             text = comparison_text(Comparison(waiting))
         else:
-            text = (
-                f"No reselection of {benchmark} is proposed.\n"
-                f"Next: {PROGRAM} reselect {benchmark} --propose REASON"
-            )
+            text = f"No proposal for {benchmark}.\nNext: {PROGRAM} reselect {benchmark} --propose REASON"
         self.stdout.write(text)
 
 
@@ -89,19 +83,21 @@ def _propose(benchmark: Benchmark, reason: str) -> str:
 
 def _approve(benchmark: Benchmark, number: int, variant: str | None, reason: str) -> str:
     if variant is None:
-        raise CommandError(f"--variant says which: {' or '.join(LABELS)}.", returncode=USAGE)
+        raise CommandError(f"--approve needs --variant {' or '.join(LABELS)}.", returncode=USAGE)
     proposal = _proposal(benchmark, number)
     subset = approve(reselection=proposal, variant=variant, by=None, reason=reason, as_of=timezone.now())
     return (
         f"Version {subset.number} of the subset is active: {subset.reason}.\n"
-        f"Next: {PROGRAM} recompute {benchmark.slug} (the board on it)"
+        f"Next: {PROGRAM} recompute {benchmark.slug} (a board with these tasks)"
     )
 
 
 def _proposal(benchmark: Benchmark, number: int) -> Reselection:
     proposal = benchmark.reselections.select_related("previous").filter(pk=number).first()
     if proposal is None:
-        raise CommandError(f"There is no proposal {number} on {benchmark.slug}.")
+        raise CommandError(
+            f"Unknown proposal {number} on {benchmark.slug}. `reselect {benchmark.slug}` shows the open one."
+        )
     return proposal
 
 
@@ -162,7 +158,7 @@ def _variant(one: Variant) -> Plain:
         return {f"\n{one.label}": f"no subset: {one.reason}"}
     moved, other = [row for row in one.stands if row["moves"]], ""
     if one.target != one.target_before:
-        other = f", the board being ordered by the target {one.target} instead of {one.target_before}"
+        other = f" (target {one.target} instead of {one.target_before})"
     return {
         f"\n{one.label}": one.reason,
         f"{one.label}: enter": _some([_moved_rows(row) for row in one.entering]),
@@ -173,7 +169,7 @@ def _variant(one: Variant) -> Plain:
                 for row in one.deltas
             ]
         ),
-        f"{one.label}: {len(moved):,} of {words.counted(len(one.stands), 'agent')} would stand otherwise"
+        f"{one.label}: {len(moved):,} of {words.counted(len(one.stands), 'agent')} would change rank"
         f"{other}": _some(
             [
                 {
@@ -201,7 +197,7 @@ def _some(rows: list[Plain]) -> list[Plain] | None:
 
 def _next(comparison: Comparison) -> Iterator[str]:
     if comparison.obstacle:
-        yield f"It cannot be approved: {comparison.obstacle}."
+        yield f"Cannot be approved: {comparison.obstacle}."
         yield f"Next: {PROGRAM} reselect {comparison.row.benchmark.slug} --propose REASON"
         return
     command = f"{PROGRAM} reselect {comparison.row.benchmark.slug}"

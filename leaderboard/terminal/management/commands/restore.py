@@ -5,13 +5,14 @@ from typing import Any
 from leaderboard.called import PROGRAM
 from leaderboard.operations.backups import restore
 from leaderboard.schema import mismatch
-from leaderboard.terminal.command import ServiceCommand, reading
+from leaderboard.terminal.command import RARE, ServiceCommand, reading
 
 
 class Command(ServiceCommand):
+    group = RARE
     help = (
-        "Read what `backup` wrote into an empty database, by pg_restore, whole or not at all. What an "
-        "earlier release wrote is brought up to this one by `migrate`."
+        "Read a file of `backup` into an empty database with pg_restore, all or nothing. Run `migrate` "
+        "afterwards if an earlier release wrote it."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -11,23 +11,24 @@ from leaderboard.operations.reviewing import accept as accept_submission
 from leaderboard.operations.reviewing import refuse as refuse_submission
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, StatusChange, Submission
-from leaderboard.terminal.command import BenchmarkCommand, required_reason
+from leaderboard.terminal.command import DAILY, BenchmarkCommand, required_reason
 
 ACCEPTED = "accepted in review"
 
 
 class Command(BenchmarkCommand):
+    group = DAILY
     help = (
-        "Show the submissions that wait, with the reason: for review (policy review=manual), held as "
-        "implausible, or under embargo. Accept or refuse them."
+        "Show waiting submissions with the reason, accept or refuse them. They wait for review (policy "
+        "review=manual), because they look implausible, or under embargo."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         what = parser.add_mutually_exclusive_group()
-        what.add_argument("--accept", type=UUID, metavar="SUBMISSION", help="let it count")
-        what.add_argument("--refuse", type=UUID, metavar="SUBMISSION", help="let it never count")
-        parser.add_argument("--reason", default="", help="why; it is kept, and a refusal needs one")
+        what.add_argument("--accept", type=UUID, metavar="SUBMISSION", help="accept it: it counts")
+        what.add_argument("--refuse", type=UUID, metavar="SUBMISSION", help="refuse it: it never counts")
+        parser.add_argument("--reason", default="", help="why; it is kept. A refusal needs it")
 
     def handle(
         self, *, benchmark: Benchmark, accept: UUID | None, refuse: UUID | None, reason: str, **_: Any
@@ -41,12 +42,14 @@ class Command(BenchmarkCommand):
                 about = f"{one.agent}, {words.counted(one.n_outcomes, 'outcome')}: {one.reason}"
                 self.stdout.write(f"{one.uuid}  {one.received_at:%Y-%m-%d}  {about}")
             if not rows:
-                self.stdout.write("Nothing waits for review.")
+                self.stdout.write("No submission waits for review.")
             return
         if not Submission.objects.filter(agent__benchmark=benchmark, uuid=uuid).exists():
-            raise CommandError(f"There is no submission {uuid} on {benchmark}.")
+            raise CommandError(
+                f"Unknown submission {uuid} on {benchmark}. Copy the id from the list of `review`."
+            )
         if accept:
             accept_submission(uuid=uuid, by=None, reason=reason.strip() or ACCEPTED, as_of=timezone.now())
         else:
             refuse_submission(uuid=uuid, by=None, reason=required_reason(reason), as_of=timezone.now())
-        self.stdout.write(f"{uuid} {'counts from now on' if accept else 'is refused'}.")
+        self.stdout.write(f"{uuid} {'now counts' if accept else 'is refused'}.")

@@ -4,11 +4,12 @@ from typing import Any
 from leaderboard.notify import wake
 from leaderboard.operations.runs import running
 from leaderboard.operations.scheduler.children import LONG_NICENESS, Pulse, end_with, give_way, perform
-from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.command import RARE, ServiceCommand
 
 
 class Command(ServiceCommand):
-    help = "Work off one long run that the scheduler has begun. The scheduler calls it."
+    group = RARE
+    help = "Run one long job of the scheduler. Only the scheduler calls it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("id", type=int, help="of the run")

@@ -11,8 +11,8 @@ from leaderboard.terminal.command import ServiceCommand
 
 class Command(ServiceCommand):
     help = (
-        "Bring boards up to date, study the data at night, look for drift and deliver webhooks, until "
-        "told to end. Any number may run: one leads, another takes over within seconds."
+        "Keep boards up to date, run nightly studies, watch for drift and send webhooks, until "
+        "stopped. Several may run: one leads, another takes over within seconds."
     )
 
     def handle(self, **_: Any) -> None:
@@ -20,6 +20,6 @@ class Command(ServiceCommand):
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, scheduler.end)
         if why := mismatch():
-            raise CommandError(f"The tables do not fit: {why}.")
+            raise CommandError(f"The tables do not match this version: {why}.")
         give_way(PROMPT_NICENESS)
         scheduler.run()

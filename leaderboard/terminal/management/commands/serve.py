@@ -17,7 +17,7 @@ from leaderboard import postgres
 from leaderboard.operations.events import LOCAL
 from leaderboard.operations.scheduler.children import environment, program
 from leaderboard.operations.scheduler.leadership import pause
-from leaderboard.terminal.command import USAGE, ServiceCommand
+from leaderboard.terminal.command import DAILY, USAGE, ServiceCommand
 from leaderboard.terminal.command import port as port_number
 
 Process = subprocess.Popen[bytes]
@@ -27,7 +27,8 @@ GRACE = 45.0  # seconds to end by oneself; the scheduler may finish a step
 
 
 class Command(ServiceCommand):
-    help = "Serve the pages and run the scheduler, until Ctrl-C. If one of them ends, so does the other."
+    group = DAILY
+    help = "Serve the pages and run the scheduler until Ctrl-C. If one of them stops, both stop."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--port", type=port_number, default=8000)
@@ -45,14 +46,16 @@ class Command(ServiceCommand):
             if not (ended or self._is_stopping):
                 if settings.EMBEDDED:
                     _port_file().write_text(str(port))
-                self.stdout.write(f"Serving http://localhost:{port} (Ctrl-C ends it)")
+                self.stdout.write(f"Serving http://localhost:{port} (Ctrl-C to stop)")
                 self.stdout.flush()
                 ended = self._wait(parts)
         finally:
             end(parts)
         if ended:
             code = parts[ended].returncode
-            raise CommandError(f"The {ended} ended with {code}, and what ran beside it was ended too.")
+            raise CommandError(
+                f"The {ended} stopped with code {code}, so everything was stopped. See its log above."
+            )
 
     def _end(self, *_: object) -> None:
         self._is_stopping = True
@@ -83,7 +86,7 @@ def check_free(port: int) -> None:
     try:
         socket.create_server((HOST, port)).close()
     except OSError as error:
-        raise CommandError(f"Port {port} is taken; --port names another.", returncode=USAGE) from error
+        raise CommandError(f"Port {port} is in use. Choose another with --port.", returncode=USAGE) from error
 
 
 def answers(port: int) -> bool:

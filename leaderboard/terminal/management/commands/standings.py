@@ -8,12 +8,13 @@ from leaderboard.boards.export import as_csv, flat_rows
 from leaderboard.boards.models import Board
 from leaderboard.boards.queries import as_dict, board_numbered, changes_since, latest_board, standings_of
 from leaderboard.catalog.models import Benchmark, Target
-from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.command import DAILY, BenchmarkCommand
 from leaderboard.terminal.printing import board_text, changes_text
 
 
 class Command(BenchmarkCommand):
-    help = "Print the latest board of a benchmark, or an older one, or what changed between two."
+    group = DAILY
+    help = "Print the latest board, an older one, or the changes between two."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
@@ -21,15 +22,18 @@ class Command(BenchmarkCommand):
         parser.add_argument(
             "--target",
             choices=Target.values,
-            help="what the table's intervals, ranks and ties are about; csv and json hold all targets",
+            help="what the ranks are about; csv and json hold all targets",
+        )
+        parser.add_argument(
+            "--explain",
+            action="store_true",
+            help="add all columns, what they mean, what intervals cover, and what was not measured",
         )
 
         # Django keeps --version for its own.
+        parser.add_argument("--board", type=int, metavar="N", help="board N instead of the latest")
         parser.add_argument(
-            "--board", type=int, metavar="N", help="the board of this number; else the latest"
-        )
-        parser.add_argument(
-            "--since", type=int, metavar="M", help="tell what changed since board M instead; no csv"
+            "--since", type=int, metavar="M", help="show what changed since board M instead (not as csv)"
         )
 
     def handle(
@@ -40,16 +44,17 @@ class Command(BenchmarkCommand):
         target: str | None,
         board: int | None,
         since: int | None,
+        explain: bool,
         **_: Any,
     ) -> None:
         shown = latest_board(benchmark) if board is None else board_numbered(benchmark, board)
         if since is not None:
             return self.tell_changes(board_numbered(benchmark, since), shown, format)
-        return self.tell(shown, format, target)
+        return self.tell(shown, format, target, explain=explain)
 
     def tell_changes(self, older: Board, newer: Board, format: str) -> None:
         if older.number >= newer.number or format == "csv":
-            raise CommandError("--since takes the number of an older board, as a table or as json.")
+            raise CommandError("--since needs the number of an older board, and --format table or json.")
         changes = changes_since(older, newer)
         if format == "json":
             plain = {"benchmark": newer.benchmark.slug, "number": newer.number, "since": older.number}
@@ -57,13 +62,13 @@ class Command(BenchmarkCommand):
         else:
             self.stdout.write(changes_text(older, newer, changes))
 
-    def tell(self, board: Board, format: str, target: str | None) -> None:
+    def tell(self, board: Board, format: str, target: str | None, *, explain: bool) -> None:
         standings = standings_of(board)
         if target and not standings.targets[target].n_ranked:
             why = standings.targets[target].reason
-            raise CommandError(f"The board says nothing about the target {target}: {why}.")
+            raise CommandError(f"No ranks for the target {target}: {why}.")
         if format == "table":
-            self.stdout.write(board_text(board, standings, target or standings.target))
+            self.stdout.write(board_text(board, standings, target or standings.target, explain=explain))
         elif format == "json":
             self.stdout.write(json.dumps(as_dict(board), ensure_ascii=False, indent=2))
         else:

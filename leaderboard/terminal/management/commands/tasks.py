@@ -11,8 +11,8 @@ from leaderboard.terminal.command import ServiceCommand, check_slug, reading
 
 class Command(ServiceCommand):
     help = (
-        "Make the tasks of a benchmark, which is made if it is new, from a list: CSV with a header, or "
-        "NDJSON, with name and optional category, group and position. Listing them again changes nothing."
+        "Create the tasks of a benchmark from a list; a new benchmark is created. The list is CSV with a "
+        "header or NDJSON, with name and optional category, group and position. Safe to repeat."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -25,6 +25,6 @@ class Command(ServiceCommand):
             tasks = read_tasks(file)
         n_new, n_changed, is_new = list_tasks(slug=benchmark, tasks=tasks)
         listed = words.counted(len(tasks), "task")
-        self.stdout.write(f"{benchmark}: {listed} listed, {n_new:,} new, {n_changed:,} changed.")
+        self.stdout.write(f"{benchmark}: {listed}, {n_new:,} new, {n_changed:,} changed.")
         if is_new:
             self.stdout.write(f"Next: {PROGRAM} benchmark {benchmark} --set title=…")

@@ -11,14 +11,12 @@ from leaderboard.accounts.models import Scope, User
 from leaderboard.accounts.services import MAX_LIFE
 from leaderboard.catalog.models import NAME_LENGTH
 from leaderboard.operations.people import issue_token
-from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.command import DAILY, ServiceCommand
 
 
 class Command(ServiceCommand):
-    help = (
-        "Print a new API token for a person, once. The account and its membership of the benchmark are made "
-        "if they are absent."
-    )
+    group = DAILY
+    help = "Print a new API token for a person, once. Creates the account and its role if they do not exist."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("email")
@@ -31,14 +29,14 @@ class Command(ServiceCommand):
 
     def handle(self, *, email: str, benchmark: str, scope: str, name: str, days: int, **_: Any) -> None:
         if not 1 <= days <= MAX_LIFE.days:
-            raise CommandError(f"--days must be from 1 to {MAX_LIFE.days}.")
+            raise CommandError(f"--days is {days}. Use 1 to {MAX_LIFE.days}.")
         try:
             validate_email(email)
             User._meta.get_field("email").run_validators(email)
         except ValidationError:
-            raise CommandError(f"{email!r} is not an e-mail address.") from None
+            raise CommandError(f"Invalid e-mail address: {email!r}.") from None
         if len(name) > NAME_LENGTH:
-            raise CommandError(f"--name has at most {NAME_LENGTH} characters, not {len(name):,}.")
+            raise CommandError(f"--name has {len(name):,} characters. Use at most {NAME_LENGTH}.")
         token, secret = issue_token(
             email=email,
             slug=benchmark,
@@ -49,6 +47,6 @@ class Command(ServiceCommand):
         )
         self.stderr.write(
             f"{token.user} may {scope} on {benchmark} until {token.expires_at:%Y-%m-%d}. "
-            "The token is shown this once:"
+            "This token is shown only once:"
         )
         self.stdout.write(secret)

@@ -15,8 +15,8 @@ from leaderboard.terminal.command import ServiceCommand
 
 class Command(ServiceCommand):
     help = (
-        "Withdraw submissions, all or none. They stay stored and keep their place in the history, but count "
-        "no more; what they replaced stays superseded, and may be loaded again."
+        "Withdraw submissions, all or none. They stay in the history but no longer count. What they replaced "
+        "does not come back; load it again if you need it."
     )
     reason = "why; it is kept"
 
@@ -26,13 +26,13 @@ class Command(ServiceCommand):
             "what",
             nargs="+",
             metavar="SUBMISSION",
-            help="ids of submissions; with --latest a benchmark's slug",
+            help="submission ids; with --latest the name of a benchmark",
         )
-        parser.add_argument("--latest", action="store_true", help="all of the latest load of a benchmark")
+        parser.add_argument("--latest", action="store_true", help="withdraw the latest load of a benchmark")
 
     def handle(self, *, what: list[str], latest: bool, reason: str, **_: Any) -> None:
         if latest and len(what) > 1:
-            raise CommandError("--latest takes the slug of one benchmark.")
+            raise CommandError("--latest needs the name of exactly one benchmark.")
         why: dict[str, Any] = {"reason": reason, "as_of": timezone.now()}
         if latest:
             submissions = unload_latest(benchmark=benchmark_of(what[0]), **why)
@@ -52,4 +52,4 @@ def _uuid(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise CommandError(f"{text!r} is not the id of a submission.") from None
+        raise CommandError(f"Not a submission id: {text!r}. Copy it from the receipt.") from None

@@ -7,24 +7,24 @@ from django.utils import timezone
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import validate
 from leaderboard.studies.answers import progress_bar
-from leaderboard.terminal.command import StudyCommand
+from leaderboard.terminal.command import DAILY, StudyCommand
 from leaderboard.terminal.printing import validation_text
 
 
 class Command(StudyCommand):
+    group = DAILY
     noun = "validation"
-    help = (
-        "Validate the selection of tasks by nested protocols on the present outcomes, and store the figures."
-    )
+    help = "Test whether the ranking tasks order new agents as all tasks would, and store the figures."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at work")
+        parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="number of processes")
+        parser.add_argument("--full", action="store_true", help="print all figures, and what they mean")
 
-    def handle(self, *, benchmark: Benchmark, jobs: int, **_: Any) -> None:
+    def handle(self, *, benchmark: Benchmark, jobs: int, full: bool, **_: Any) -> None:
         with progress_bar("validation", "folds") as progress:
             study, is_new = validate(
                 benchmark=benchmark, as_of=timezone.now(), n_jobs=jobs, progress=progress
             )
         is_available = any(one["available"] for one in study.result["protocols"].values())
-        self.report(study, is_new=is_new, text=validation_text(study), moves_board=is_available)
+        self.report(study, is_new=is_new, text=validation_text(study, full=full), moves_board=is_available)

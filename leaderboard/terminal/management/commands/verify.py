@@ -18,15 +18,15 @@ from leaderboard.terminal.command import ServiceCommand, reading
 
 class Command(ServiceCommand):
     help = (
-        "Say that you checked the outcomes of a submission, by its logs or by a run of your own. An agent is "
-        "verified when all its submissions are."
+        "Mark a submission as verified after you checked its logs or ran it yourself. An agent is verified "
+        "when all its submissions are."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("submission", type=UUID, help="its id, as the receipt tells it")
         parser.add_argument("--note", default="", help="how it was checked; it is kept")
         way = parser.add_mutually_exclusive_group()
-        way.add_argument("--undo", action="store_true", help="verify it no longer")
+        way.add_argument("--undo", action="store_true", help="remove the mark")
         way.add_argument(
             "--draw",
             type=int,
@@ -49,7 +49,7 @@ class Command(ServiceCommand):
     ) -> None:
         require_seen(note)
         if len(note) > MAX_LENGTH:
-            raise CommandError(f"--note takes at most {MAX_LENGTH:,} characters; this has {len(note):,}.")
+            raise CommandError(f"--note has {len(note):,} characters. Use at most {MAX_LENGTH:,}.")
         if draw is not None:
             return self.draw(submission, draw)
         if rerun is not None:
@@ -64,7 +64,7 @@ class Command(ServiceCommand):
 
     def draw(self, uuid: UUID, n: int) -> None:
         if n < N_FEWEST:
-            raise CommandError(f"--draw takes at least {N_FEWEST} tasks.")
+            raise CommandError(f"--draw is {n}. Use at least {N_FEWEST} tasks.")
         self.stdout.write("\n".join(draw_tasks(uuid=uuid, n=n)))
 
     def rerun(self, uuid: UUID, file: Path, note: str) -> None:

@@ -8,19 +8,20 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.models import EventKind, Notification
 from leaderboard.operations.webhooks import add_webhook, delivery_of, disable_webhook, send_again, webhook_of
 from leaderboard.studies.answers import as_text
-from leaderboard.terminal.command import BenchmarkCommand, required_reason
+from leaderboard.terminal.command import RARE, BenchmarkCommand, required_reason
 
 N_LOGGED = 50
 
 
 class Command(BenchmarkCommand):
-    help = "Show the webhooks of a benchmark, add or disable one, show what was sent, or send it again."
+    group = RARE
+    help = "Show, add or disable webhooks, show deliveries, or send one again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         what = parser.add_mutually_exclusive_group()
-        what.add_argument("--add", metavar="URL", help="tell this URL; its secret is printed once")
-        what.add_argument("--disable", type=int, metavar="ID", help="tell this webhook nothing more")
+        what.add_argument("--add", metavar="URL", help="send events to this URL; prints its secret once")
+        what.add_argument("--disable", type=int, metavar="ID", help="stop sending to this webhook")
         what.add_argument("--log", action="store_true", help=f"the latest {N_LOGGED} deliveries and tries")
         what.add_argument("--send-again", type=int, metavar="ID", help="try this delivery at once")
         parser.add_argument(
@@ -44,13 +45,13 @@ class Command(BenchmarkCommand):
             sent = Notification.objects.filter(event__benchmark=benchmark).select_related("event", "webhook")
             latest = sent.prefetch_related("attempts").order_by("-pk")[:N_LOGGED]
             rows = [_row(one) for one in latest]
-            self.stdout.write(as_text({"": rows}) if rows else f"Nothing was sent for {benchmark}.")
+            self.stdout.write(as_text({"": rows}) if rows else f"No deliveries for {benchmark}.")
         else:
             self.stdout.write(_webhooks_text(benchmark))
 
     def add(self, benchmark: Benchmark, url: str, events: list[str] | None, reason: str) -> None:
         if events == []:
-            raise CommandError("--events names one kind at least.")
+            raise CommandError("--events is empty. Name at least one kind.")
         webhook, secret = add_webhook(
             benchmark=benchmark,
             url=url,
@@ -70,11 +71,11 @@ def _webhooks_text(benchmark: Benchmark) -> str:
             "webhook": webhook.pk,
             "url": webhook.url,
             "events": " ".join(webhook.events),
-            "state": f"disabled: {webhook.disabled_reason}" if webhook.disabled_at else "told",
+            "state": f"disabled: {webhook.disabled_reason}" if webhook.disabled_at else "active",
         }
         for webhook in benchmark.webhooks.order_by("pk")
     ]
-    return as_text({"": rows}) if rows else f"{benchmark} has no webhook. Add one: --add URL --events KIND …"
+    return as_text({"": rows}) if rows else f"No webhooks for {benchmark}. Add one: --add URL --events KIND …"
 
 
 def _row(delivery: Notification) -> dict[str, Any]:
