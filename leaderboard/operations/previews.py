@@ -102,7 +102,7 @@ def _subset(before: Standings, after: Standings) -> Iterator[str]:
     old, new = (set(one.subset.tasks) if one.subset else set() for one in (before, after))
     if old != new:
         yield (
-            f"There would be {words.counted(len(new), 'task')} instead of {len(old):,}: "
+            f"There would be {words.counted(len(new), 'ranking task')} instead of {len(old):,}: "
             f"{len(new - old):,} enter, {len(old - new):,} leave ({_band(before)} now, {_band(after)} then)."
         )
     elif after.subset and after.subset.number:

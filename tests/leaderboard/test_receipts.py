@@ -149,7 +149,7 @@ class TestReceipts:
         receipt = deliver(ada, every_task(n=17))
         assert receipt["warnings"] == [
             "3 of the 20 tasks asked for have no outcome (t17, t18, t19): until all are delivered, the "
-            "agent is listed without a rank"
+            "agent is not ranked"
         ]
         again = deliver(ada, {task: [1] for task in ("t17", "t18", "t19")})
         assert again["warnings"] == []
@@ -158,8 +158,8 @@ class TestReceipts:
         Policy.objects.create(benchmark=toy, number=2, missing="zero")
         (said,) = deliver(ada, every_task(n=17))["warnings"]
         assert said.endswith(
-            "(t17, t18, t19): until all are delivered, they count as failures, each as often as the "
-            "task with the most trials was run"
+            "(t17, t18, t19): until all are delivered, they count as failures, as often as the "
+            "task with most trials ran"
         )
         at = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"]
         assert (at.score, at.rank is None) == (17 / 20, False)
@@ -169,8 +169,8 @@ class TestReceipts:
         of_all, of_trials = deliver(ada, every_task(n=17) | {"t00": [1, 1], "t03": [0]})["warnings"]
         assert of_all.startswith("3 of the 20 tasks asked for have no outcome")
         assert of_trials == (
-            "tasks have from 1 to 2 trials, and others none: until all are delivered, what is absent counts "
-            "as failed"
+            "tasks have from 1 to 2 trials, and others none: until all are delivered, missing results count "
+            "as failures"
         )
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"].score == 0.425
         (said,) = deliver(ada, {task: [0] for task in ("t17", "t18", "t19")})["warnings"]
@@ -344,8 +344,8 @@ class TestConditions:
         assert deliver(ada, first)["warnings"] == []
         said = deliver(ada, second)["warnings"]
         assert (
-            f"there are {2 * n} trials of each task asked for, and the score takes {n}: earlier deliveries "
-            "first, a whole run with its mean, others with their lowest"
+            f"there are {2 * n} trials of each task asked for, and the score takes {n}: earlier submissions "
+            "first; a whole run counts with its mean, others with their lowest results"
         ) in said
         assert {places_of(toy)[task] for task in tasks} == {n}
 
@@ -565,8 +565,8 @@ class TestResubmission:
         (said,) = deliver(ada, every_task(1), first=2)["warnings"]
         assert said.endswith(
             "on each task at most one trial counts, as its assignment asked, and the board flags the agent "
-            "for the operator; earlier deliveries come first, and the lowest outcomes of one that is no "
-            "whole run"
+            "for the operator; earlier submissions count first, with their lowest results if they are not "
+            "whole runs"
         )
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"].score == 0.0
 
@@ -799,11 +799,11 @@ class TestLookAlikes:
             ("GPT-4o agent", "GPT-4o"), ("GPT-40 agent", "GPT-40")
         ))  # fmt: skip
         report = load_text(head + rows, as_of=AS_OF)
-        assert [note.split(";")[0] for note in report.notes] == [
-            "The agent 'GPT-40 agent' reads like 'GPT-4o agent', which is known here",
-            "The agent 'GPT-4o agent' reads like 'GPT-40 agent', which is known here",
-            "The model 'GPT-40' reads like 'GPT-4o', which is known here",
-            "The model 'GPT-4o' reads like 'GPT-40', which is known here",
+        assert [note.split(";")[0].split(". ")[0] for note in report.notes] == [
+            "The agent 'GPT-40 agent' reads like 'GPT-4o agent', which already exists",
+            "The agent 'GPT-4o agent' reads like 'GPT-40 agent', which already exists",
+            "The model 'GPT-40' reads like 'GPT-4o', which already exists",
+            "The model 'GPT-4o' reads like 'GPT-40', which already exists",
         ]
 
 

@@ -170,8 +170,8 @@ def test_the_subset_is_fixed_when_the_account_is_trusted_and_stays_when_it_no_lo
         board = recomputed()
         assert board.n_complete == 3
         assert (
-            "14 full runs do not count towards choosing the ranking tasks. Only two agents of an account count, "
-            "unless an operator trusts it."
+            "14 full runs do not count towards choosing the ranking tasks. Only two agents of an account "
+            "count, unless an operator trusts the account."
         ) in standings_of(board).notices
         assert active_subset(Benchmark.objects.get()) is None
     trust()

@@ -661,8 +661,8 @@ def test_the_verdict_of_a_validation_leads_to_its_page(client, publish):
     store(board.benchmark)
     board = recomputed(as_of=AS_OF)
     told = standings_of(board).verdict
-    said = f"Estimates put {100 * told.pairs:.1f}% of pairs in the order of all tasks, as many random tasks "
-    said += f"{100 * (told.pairs - told.random_difference):.1f}%."
+    said = f"New agents: {100 * told.pairs:.1f}% of pairs are ordered as a full run would order them "
+    said += f"(random subset: {100 * (told.pairs - told.random_difference):.1f}%)."
     assert f"{said} Can I trust it?" in text_of(client.get("/b/toy"))
 
 
