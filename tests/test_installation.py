@@ -124,9 +124,7 @@ def test_an_image_has_no_server_of_its_own():
     assert not locked("requirements-image.txt") & EMBEDDED
 
 
-NO_SERVER = (
-    "bandstand-server needs its extra, which is not installed: pip install '.[server]' in a checkout\n"
-)
+NO_SERVER = "bandstand-server needs the extra `server`. In a checkout run: pip install '.[server]'\n"
 
 
 @pytest.mark.parametrize("argument", ["migrate", "--help", "serve", "load"])

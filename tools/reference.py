@@ -33,12 +33,11 @@ from leaderboard.catalog.models import Policy  # noqa: E402 - as above
 from leaderboard.catalog.rules import RULES, shown  # noqa: E402 - as above
 from leaderboard.submissions.export.columns import KNOWN, ExportColumn  # noqa: E402 - as above
 from leaderboard.submissions.parsing.flat import COLUMNS  # noqa: E402 - as above
+from leaderboard.terminal.command import GROUPS  # noqa: E402 - as above
 from selection import cli as selection  # noqa: E402 - as above
 
 WRITTEN = "Written by `python tools/reference.py`."
-GROUPS = ("daily", "occasional", "rare")
 FORMER = ("move-in", "move-out")
-BASIC_POLICY = ("missing", "universe", "assignment", "review")
 BASIC_SETTINGS = ("DATABASE_URL", "SECRET_KEY", "ALLOWED_HOSTS", "SITE_URL", "TLS_HEADER", "EMAIL_URL")
 PROGRAMS = (
     ("python -m selection", selection.main),
@@ -137,7 +136,7 @@ def service_parsers() -> dict[str, dict[str, argparse.ArgumentParser]]:
     for name, application in sorted(get_commands().items()):
         if application == "leaderboard.terminal" and name not in FORMER:
             command = load_command_class(application, name)
-            groups[getattr(command, "group", "occasional")][name] = command.create_parser("manage.py", name)
+            groups[command.group][name] = command.create_parser("manage.py", name)
     return groups
 
 
@@ -217,7 +216,7 @@ def policy() -> str:
         "# Policy\n\nThe rules of a benchmark. Rows are numbered and never change; the highest is in force. "
         "`manage.py policy SLUG` shows them. `--set FIELD=VALUE` adds a row; `--dry-run` shows which tasks "
         f"and ranks would change. {WRITTEN}\n\n"
-        + basic_first(("field", "default", "allowed", "meaning"), BASIC_POLICY, rows)
+        + basic_first(("field", "default", "allowed", "meaning"), Policy.BASIC, rows)
     )
 
 

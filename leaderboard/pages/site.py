@@ -31,8 +31,8 @@ IN_FULL = re.compile(re.escape(ORIGIN) + r"(/[^\s\"'<>)&]*(?:&amp;[^\s\"'<>)&]*)
 META_IN_FULL = re.compile(r'\n *<meta property="og:(?:url|image[^"]*)"[^>]*>')
 VIEWS = ("target", "view", "rows", "plot")  # what may be asked of the board
 MAX_CHOICES = 2  # of them, in one address
-EXPORTS = ("board", "outcomes.csv", "outcomes.ndjson", "outcomes.parquet", "board.csv", "board.ndjson")
-EXPORTS += ("board.parquet", "subsets.json", "data-dictionary")
+EXPORTS = ["board", "subsets.json", "data-dictionary"]
+EXPORTS += [f"{table}.{kind}" for table in ("board", "outcomes") for kind in ("csv", "ndjson", "parquet")]
 PAGES = ("history", "validity", "uncertainty", "health", "tasks", "data", "compare")
 FILES = {"feed": "feed.xml", "board.md": "board.md", "badge.svg": "badge.svg", "card.png": "card.png"}
 ONE = re.compile(r"(?:agents|tasks)/\d+")
@@ -123,7 +123,7 @@ class Site:
 
     def content(self, address: str) -> bytes:
         response = self._client.get(address)
-        content = b"".join(response) if response.streaming else response.content  # type: ignore[arg-type]
+        content = b"".join(response) if response.streaming else response.content
         if response.status_code != HTTPStatus.OK:
             raise PageRefused(f"{address} answered {response.status_code}.")
         kind = response.headers["Content-Type"].partition(";")[0]

@@ -380,19 +380,19 @@ class TestRefusals:
         assert self.refusal(factors=(self.a, 0 * self.b)) == "term (1,) has only one level"
 
     def test_a_level_for_each_row(self):
-        assert "(0, 1) has a level for each of the 24 rows" in self.refusal(terms=((0,), (0, 1)))
+        assert "(0, 1) has one row per level (24)" in self.refusal(terms=((0,), (0, 1)))
 
     def test_a_factor_twice(self):
         assert (
             self.refusal(factors=(self.a, 5 - self.a), n_levels=(6, 6))
-            == "terms (0,) and (1,) have the same 6 levels"
+            == "terms (0,) and (1,) are the same: 6 levels each"
         )
 
     def test_random_and_fixed(self):
         assert self.refusal(design=contrasts(self.b, 4)) == "the fixed effects span the 4 levels of term (1,)"
 
     def test_more_fixed_effects_than_rows(self):
-        assert self.refusal(design=np.eye(24)) == "24 fixed effects from 24 rows leave no residual"
+        assert self.refusal(design=np.eye(24)) == "24 fixed effects need more than 24 rows"
 
     @pytest.mark.parametrize("level", [0.0, 0.1, 1e9])
     def test_constant_outcome(self, level):

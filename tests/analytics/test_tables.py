@@ -488,7 +488,7 @@ def test_what_cannot_be_read_is_told_in_a_line(tmp_path, name):
 def test_sheets_are_named(few, tmp_path):
     path = sheet_of(tmp_path / "a.xlsx", table(grid(few)), other=[["agent", "x"], ["A", 1]])
     assert 'look like results: sheet "Notes", sheet "Sheet"; choose one with --sheet' in refusal(path)
-    assert "there is no sheet 'No'; there are 'Notes', 'Sheet'" in refusal(path, sheet="No")
+    assert "unknown sheet 'No'; use one of 'Notes', 'Sheet'" in refusal(path, sheet="No")
     assert "no sheets" in refusal(written(tmp_path / "a.csv", "agent;x\nA;1\n"), sheet="No")
 
 

@@ -75,7 +75,9 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path, empty, later_release
         call_command("backup", str(file))
     other.write_text("no dump")
     with database(empty):
-        with pytest.raises(CommandError, match="The tables are not there yet: there is nothing to back up"):
+        with pytest.raises(
+            CommandError, match="The database has no tables yet, so there is nothing to back up"
+        ):
             call_command("backup", str(tmp_path / "none.dump"))
         for path, why in (
             (file, r"^The file is of a later release, with boards\.0099_of_tomorrow: install that one\.$"),

@@ -71,7 +71,7 @@ def test_another_spelling_of_an_agent_is_refused_by_name(benchmark):
 def test_a_new_agent_that_reads_like_a_known_one_is_refused(benchmark, name):
     """Composed, decomposed, wide and lower-case forms of one name."""
     ensure_agents(benchmark=benchmark, descriptions=[described("é-5")], owner=None)
-    with refused(AgentMismatch, "looks_like_another", match=r"reads like 'é-5', which is known here"):
+    with refused(AgentMismatch, "looks_like_another", match=r"reads like 'é-5', which already exists"):
         ensure_agents(benchmark=benchmark, descriptions=[described(name)], owner=None)
     ensure_agents(benchmark=benchmark, descriptions=[described("é-6")], owner=None)
 

@@ -331,7 +331,7 @@ def test_a_broken_file_is_refused_in_words(db, run, tmp_path, name):
     write, word = BROKEN[name]
     path = tmp_path / "outcomes.csv.gz"
     write(path)
-    with pytest.raises(CommandError, match=r"outcomes\.csv\.gz has .*; nothing was stored\.\n") as refusal:
+    with pytest.raises(CommandError, match=r"outcomes\.csv\.gz has .*\. Nothing was stored\.\n") as refusal:
         run("load", str(path), "--benchmark", "toy")
     assert word in str(refusal.value)
     assert not Outcome.objects.exists()

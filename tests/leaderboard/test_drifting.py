@@ -333,7 +333,7 @@ def test_alerts_on_a_subset_that_is_in_use_no_more_are_closed(watched, toy):
     copied = TaskSubset.objects.values().get() | {"number": 2}
     del copied["id"]
     TaskSubset.objects.create(**copied)
-    assert watched(cost="warn") == "cost: closed, subset 1 is in use no more; cost: warn"
+    assert watched(cost="warn") == "cost: closed, subset 1 is no longer in use; cost: warn"
     assert Alert.objects.get(closed_at=None).subset.number == 2
 
 
@@ -387,7 +387,7 @@ def test_an_expired_request_leaves_the_alert_and_a_notice(watched, toy):
     before = recompute(benchmark=toy, as_of=AS_OF)[0]
     assert before.phase == "revalidating"
     over = AS_OF + timedelta(days=21)
-    assert "3 runs have not arrived in time" in close_due(as_of=over)
+    assert "3 runs did not arrive in time" in close_due(as_of=over)
     after = recompute(benchmark=toy, as_of=over)[0]
     assert (after.phase, after.number) == ("ongoing", before.number + 1)
     (notice,) = [one for one in head_of(after).notices if "revalidated" in one]

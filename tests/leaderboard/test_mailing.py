@@ -61,7 +61,7 @@ class TestMail:
         assert accepted[1] == "[Bandstand] Toy: submission.accepted"
         assert "Outcomes of mine count from now on" in accepted[2]
         assert "other was refused: the log has no runs" in refused[2]
-        assert "/account ends that" in refused[2]
+        assert "To stop them: " in refused[2]
 
     def test_where_ones_agents_stand_when_that_is_news(self, toy, ada):
         recomputed()

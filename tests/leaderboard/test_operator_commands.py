@@ -171,7 +171,7 @@ class TestPolicy:
         assert re.search(r"There would be 1\d ranking tasks instead of \d: \d enter, 0 leave", printed)
         assert "(band 30% to 70% now, band 10% to 90% then)" in printed
         recompute(benchmark=toy, as_of=AS_OF)
-        assert "fixed until a reselection" in run(*wide)
+        assert "stay until you approve others" in run(*wide)
 
     def test_the_preview_tells_ranks(self, run, db):
         """By hand: x has 1, then 0 on all tasks, y ½ on each; the mean ties them, the first does not."""
@@ -391,7 +391,7 @@ class TestCorrections:
             run("confirm", uuid)
         with pytest.raises(CommandError, match="nothing needs to be approved"):
             run("approve", "toy", "a00", "--reason", "x")
-        with pytest.raises(CommandError, match="no agent 'nobody'"):
+        with pytest.raises(CommandError, match="Unknown agent 'nobody'"):
             run("approve", "toy", "nobody", "--reason", "x")
 
 

@@ -277,7 +277,7 @@ def test_the_largest_error_published_is_that_of_the_stored_decisions(kept_here, 
 )
 def test_a_load_without_dates_says_what_a_replay_does(loaded, capsys, n_agents, dated, is_said):
     loaded(rising(n_agents, 20, dated=dated), copied=False)
-    told = f"Without a date: {n_agents} of {n_agents} agents. A replay then takes 20 random orders"
+    told = f"{n_agents} of {n_agents} agents have no date, so a replay uses 20 random orders"
     assert (told in capsys.readouterr().out) is is_said
 
 
@@ -370,4 +370,4 @@ def test_too_few_agents_are_said(loaded, capsys):
     loaded(rising(6, 40))
     capsys.readouterr()
     call_command("replay", "toy")
-    assert "Too few to tell" in capsys.readouterr().out
+    assert "Not known yet" in capsys.readouterr().out

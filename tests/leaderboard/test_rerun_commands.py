@@ -15,7 +15,7 @@ AGENT = ("--agent", "newcomer", "--scaffold", "Loop", "--model", "Model 9")
 
 def test_requests_are_opened_shown_and_closed(run, toy):
     subset_runs(toy, 7)
-    assert run("reruns", "toy").splitlines() == ["No alert is open.", "No rerun was ever asked for."]
+    assert run("reruns", "toy").splitlines() == ["No open alerts.", "No rerun requests."]
     assert run("reruns", "toy", "--draw").startswith("request ")
     opened = run("reruns", "toy", "--open", "a provider changed its models")
     drift = RerunRequest.objects.get(kind="drift")

@@ -222,7 +222,7 @@ class TestClosing:
     def test_on_the_deadline_it_expires_with_what_arrived(self, toy, newcomers):
         request = open_drift_request(benchmark=toy, reason="a test", as_of=AS_OF)
         run_the_rest("s00")
-        assert "4 runs have not arrived in time" in close_due(as_of=request.deadline)
+        assert "4 runs did not arrive in time" in close_due(as_of=request.deadline)
         assert RerunAgent.objects.filter(arrived_at=None).count() == 4
         assert recompute(benchmark=toy, as_of=request.deadline)[0].phase == "ongoing"
 

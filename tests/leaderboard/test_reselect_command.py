@@ -33,7 +33,7 @@ def rows(text, title):
 
 def test_from_a_proposal_to_a_new_version(drifted, run):
     load_text(csv_text({"new": only("10" * 10, S_FIRST)}))
-    assert run() == ("No reselection of toy is proposed.\nNext: manage.py reselect toy --propose REASON\n")
+    assert run() == ("No proposal for toy.\nNext: manage.py reselect toy --propose REASON\n")
     told = run("--propose", "pass rates moved")
     number = Reselection.objects.get().pk
     assert told.startswith(f"proposal          {number}, proposed, ")
@@ -42,14 +42,14 @@ def test_from_a_proposal_to_a_new_version(drifted, run):
     assert rows(told, "With hysteresis: leave")[1] == ["t07", "0.688", "0.812"]
     assert rows(told, "Plain rule: would have to run")[1] == ["new", "2", "t09,", "t11"]
     assert "Version 1, in use      9" in told
-    assert "In time          not available: one fold alone" in told
+    assert "Later agents     not available: one fold alone" in told
     assert run() == told
     assert f"Next: manage.py reselect toy --approve {number} --variant plain --reason REASON" in told
     done = run("--approve", str(number), "--variant", "hysteresis", "--reason", "agreed")
     assert done.startswith("Version 2 of the subset is active: 10 of 20 tasks by their pass rates over 32")
-    assert done.endswith("Next: manage.py recompute toy (the board on it)\n")
+    assert done.endswith("Next: manage.py recompute toy (a board with these tasks)\n")
     assert active_subset(drifted).number == 2
-    assert run().startswith("No reselection of toy is proposed.")
+    assert run().startswith("No proposal for toy.")
 
 
 def test_a_proposal_without_a_change_is_an_answer(toy, run):
@@ -64,9 +64,9 @@ def test_rejected_and_outdated(drifted, run, unreplayed):
     run("--propose", "pass rates moved")
     number = str(Reselection.objects.get().pk)
     Benchmark.objects.update(full_runs_only_at="2026-06-01T00:00Z", full_runs_only_reason="a new harness")
-    assert "It cannot be approved: an operator asked for full runs only: a new harness." in run()
+    assert "Cannot be approved: an operator asked for full runs only: a new harness." in run()
     told = run("--reject", number, "--reason", "not yet")
-    assert told == f"Proposal {number} is rejected; version 1 of the subset stays.\n"
+    assert told == f"Proposal {number} is rejected. Subset version 1 stays in use.\n"
     with pytest.raises(CommandError, match="This proposal is rejected already: not yet"):
         run("--reject", number, "--reason", "again")
 
@@ -74,11 +74,11 @@ def test_rejected_and_outdated(drifted, run, unreplayed):
 @pytest.mark.parametrize(
     ("arguments", "told", "code"),
     [
-        (["--propose", " "], "Say why: ", 1),
-        (["--approve", "1", "--variant", "plain"], "--reason is empty, in words", 1),
-        (["--approve", "1", "--reason", "agreed"], "--variant says which: plain or hysteresis", 2),
-        (["--reject", "999999", "--reason", "no"], "There is no proposal 999999 on toy", 1),
-        (["--propose", "by hand"], "No subset is fixed yet", 1),
+        (["--propose", " "], "A reason is required", 1),
+        (["--approve", "1", "--variant", "plain"], "--reason is empty", 1),
+        (["--approve", "1", "--reason", "agreed"], "--approve needs --variant plain or hysteresis", 2),
+        (["--reject", "999999", "--reason", "no"], "Unknown proposal 999999 on toy", 1),
+        (["--propose", "by hand"], "The ranking tasks are not fixed yet", 1),
     ],
 )
 def test_refusals(db, run, arguments, told, code):

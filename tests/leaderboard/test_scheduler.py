@@ -286,4 +286,4 @@ def test_when_one_dies_the_other_ends_with_a_message(serve, part, named):
     os.kill(serve.parts[part], signal.SIGKILL)
     assert serve.wait(PATIENCE) == 1
     assert gone(*serve.parts.values())
-    assert f"The {named} ended with -9, and what ran beside it was ended too." in serve.log.read_text()
+    assert f"The {named} stopped with code -9, so everything was stopped." in serve.log.read_text()

@@ -194,6 +194,6 @@ def test_serve_ends_and_says_so_where_a_killed_postgres_cannot_be_started(tmp_pa
         assert serve.wait(PATIENCE) == 1
         said = log.read_text()
         assert "PostgreSQL ended while it started." in said
-        assert "The scheduler ended with 1, and what ran beside it was ended too." in said
+        assert "The scheduler stopped with code 1, so everything was stopped." in said
     finally:
         service.close()

@@ -218,7 +218,7 @@ class TestVerdict:
         reason = "a replay needs 10 agents that ran all tasks; there are 9"
         told = {"rule": "podium 3", "figures": None, "verdict": None, "reason": reason}
         assert study.result["replay"] == told
-        assert f"Too few to tell: {reason}." in printed("validate", "toy")
+        assert f"Not known yet: {reason}." in printed("validate", "toy")
 
     def test_where_the_subset_is_asked_for_that_is_replayed(self, db):
         board_of(csv_text(graded(20, 20)))
@@ -672,7 +672,7 @@ class TestBoard:
         ):
             assert savings["so_far"] == spared | {"n_not_measured": 1, "n_chosen": 1}
         said = (
-            "So far 1 run (1 on tasks chosen for its agent) went without "
+            "So far 1 run (1 on tasks chosen for its agent) saved "
             f"{N_TASKS - told['n_run']} tasks of a full evaluation."
         )
         assert words.savings_text(standings_of(board).savings).endswith(said)

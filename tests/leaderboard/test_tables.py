@@ -146,7 +146,7 @@ def sent(db, client, book, wide):
 def test_the_admin_takes_the_options_that_a_refusal_asks_for(sent, wide):
     refused = sent("")
     assert refused.status_code == 422
-    assert "say which: --sheet NAME" in str(refused.context["form"].non_field_errors())
+    assert "choose one with --sheet NAME" in str(refused.context["form"].non_field_errors())
     seen = sent("--sheet 'Of March'")
     assert 'sheet "Of March" as a wide table' in " ".join(seen.context["sentences"])
     assert not Outcome.objects.exists()
@@ -164,7 +164,7 @@ def test_the_admin_takes_the_options_that_a_refusal_asks_for(sent, wide):
         ("--sheet 'Of", "No closing quotation"),
         ("--column x=y", "is not KNOWN=HEAD"),
         ("--wide --long", "not allowed with argument"),
-        ("--sheet=--to", "there is no sheet '--to'"),
+        ("--sheet=--to", "unknown sheet '--to'"),
     ],
 )
 def test_the_admin_takes_no_other_options(sent, options, told):

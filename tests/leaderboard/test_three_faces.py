@@ -184,7 +184,7 @@ def two_judges(n_agents=8, n_tasks=20):
 
 def test_each_face_says_that_the_judge_was_measured_once_it_is(client, db):
     board_of(two_judges())
-    said = "The judge was measured: the intervals of measured scores take that into account."
+    said = "The judge was measured. The intervals of measured scores include this."
     unmeasured = "how much agents depend on the judge"
 
     def faces():

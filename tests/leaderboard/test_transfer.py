@@ -119,7 +119,7 @@ def test_a_benchmark_moves_with_its_boards_and_lives_on(by_ridge, tmp_path, caps
     assert not [name for name, n in there["rows"].items() if not n and name not in NEVER_THERE]
     with pytest.raises(CommandError, match="There is a benchmark toy already; --slug"):
         call_command("import-benchmark", str(file))
-    with pytest.raises(CommandError, match="It is here already, as toy"):
+    with pytest.raises(CommandError, match="It already exists here as toy"):
         call_command("import-benchmark", str(file), "--slug", "again")
     load_text(LATER)
     next_digest = recomputed().digest
@@ -288,4 +288,4 @@ def test_a_former_name_answers_with_the_new_one(old, new, capsys):
     with pytest.raises(SystemExit) as ended:
         command.run_from_argv(["manage.py", old, "toy.zip", "--slug", "here", "--force"])
     assert ended.value.code == 2
-    assert capsys.readouterr() == ("", f"CommandError: This command is called `{new}` now.\n")
+    assert capsys.readouterr() == ("", f"CommandError: This command has a new name: `{new}`.\n")

@@ -301,8 +301,8 @@ def test_beside_a_fault_the_same_tasks_of_other_runs_are_none(refusal, tmp_path)
     shapes.tb_run(tmp_path / "1", [shapes.tb_trial("a", True)])
     shapes.tb_run(tmp_path / "2", [shapes.tb_trial("a", "x", run="run-2")], run="run-2")
     told = refusal(tmp_path)
-    assert "has a fault; nothing was stored" in told
-    assert "is true, false or null, not a text" in told
+    assert "has a fault. Nothing was stored" in told
+    assert "must be true, false or null, not a text" in told
 
 
 def test_every_fault_is_told_and_all_are_counted(tmp_path):

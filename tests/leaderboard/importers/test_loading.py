@@ -215,7 +215,7 @@ def test_a_file_that_contradicts_an_earlier_one_is_named(load, tmp_path):
         shapes.write(tmp_path / f"{name}.csv", csv_text({"a": marks}))
         for name, marks in (("x", "10"), ("y", "11"))
     )
-    with pytest.raises(CommandError, match=f"{second} contradicts what is stored; nothing was stored"):
+    with pytest.raises(CommandError, match=f"{second} contradicts stored results. Nothing was stored"):
         load(first, second)
     assert not Benchmark.objects.exists()
 
@@ -242,8 +242,8 @@ def test_files_of_different_benchmarks_are_refused(load, tmp_path):
     with pytest.raises(CommandError) as refused:
         load(first, second, third, put(tmp_path, "hal")[0])
     assert str(refused.value) == (
-        f'The files name 2 benchmarks: "GAIA" in {first}, {third}; "SciCode" in {second}. '
-        f"Nothing was stored. Load each benchmark by itself: manage.py load '{first}' {third} --benchmark toy"
+        f'The files hold 2 benchmarks: "GAIA" in {first}, {third}; "SciCode" in {second}. '
+        f"Nothing was stored. Load them one by one: manage.py load '{first}' {third} --benchmark toy"
     )
     assert not Benchmark.objects.exists()
 

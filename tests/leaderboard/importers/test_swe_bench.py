@@ -193,7 +193,9 @@ def test_a_report_without_a_verdict_is_a_fault(refusal, tmp_path):
     inside = logs(tmp_path, ["a"])
     shapes.write(inside / "b" / "report.json", swe_instance("b", None))
     told = refusal(tmp_path, **STATED)
-    assert "b.resolved: is true or false, not null (in logs/run_evaluation/run-1/model__x/b/report" in told
+    assert (
+        "b.resolved: must be true or false, not null (in logs/run_evaluation/run-1/model__x/b/report" in told
+    )
 
 
 def test_reports_of_instances_are_left_alone_beside_the_report_of_the_run(read, report, tmp_path):

@@ -230,7 +230,7 @@ def test_a_submission_is_verified_and_that_is_undone_by_a_command(client, board,
     assert f"{uuid} of plain is verified." in capsys.readouterr().out
     recomputed()
     assert re.search(r"plain [^.]{0,40}verified", text_of(client.get("/b/toy")))
-    with pytest.raises(CommandError, match="is verified already"):
+    with pytest.raises(CommandError, match="is already verified"):
         call_command("verify", uuid)
     call_command("verify", uuid, "--undo", "--note", "the logs were of another run")
     assert "no longer verified" in capsys.readouterr().out

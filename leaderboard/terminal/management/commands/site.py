@@ -19,12 +19,13 @@ from leaderboard.operations.services import measure_variance, recompute
 from leaderboard.pages.site import MADE_BY, write_site
 from leaderboard.studies.answers import progress_bar
 from leaderboard.submissions.parsing.flat import add_table_options, table_options
-from leaderboard.terminal.command import USAGE, ServiceCommand
+from leaderboard.terminal.command import DAILY, USAGE, ServiceCommand
 from leaderboard.terminal.management.commands.demo import load_file
 from leaderboard.terminal.management.commands.recompute import board_text
 
 
 class Command(ServiceCommand):
+    group = DAILY
     help = (
         "Write the pages of a benchmark as files, for any web server. From a file of outcomes, "
         "this takes a database of its own and deletes it at the end."
@@ -99,13 +100,13 @@ def check_replaceable(out: Path) -> None:
 def replacing_folder(out: Path) -> Iterator[Path]:
     """A new folder that takes the place of the old one only once it is whole."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    temporary = Path(mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:
-        new, old = beside / "new", beside / "old"
+        new, old = temporary / "new", temporary / "old"
         new.mkdir()
         yield new
         if out.exists():
             out.rename(old)
         new.rename(out)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
