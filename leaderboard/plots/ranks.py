@@ -42,7 +42,7 @@ def shifts_chart(*, shifts: Sequence[Shift], of: int, title: str, name: str = "s
     return Chart(
         name=name,
         title=title,
-        lede="Thin: now. Thick: then. A bar holds every rank that the agent may hold, the circle its rank.",
+        lede="Thin: now. Thick: then. A bar is the 95% rank range, the circle the rank.",
         heads=("Agent", "Now", "Then"),
         rows=rows,
         svg=drawing(name=name, title=title, width=width, height=height, marks=marks),
