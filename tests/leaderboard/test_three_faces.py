@@ -99,7 +99,7 @@ def test_that_missing_outcomes_count_as_failures_is_told_on_every_face(client, d
     board = board_of(FILES["repeats, costs, one incomplete"])
     board.path = tmp_path / "file.csv"
     board.path.write_text(FILES["repeats, costs, one incomplete"])
-    said = "Outcomes that are missing or invalid count as failures."
+    said = "Missing and invalid results count as failures."
     faces = (
         lambda: by_file(board, capsys, *told),
         lambda: json.dumps(json.loads(by_file(board, capsys, *told, "--json"))["notices"]),
@@ -156,11 +156,12 @@ def test_the_page_shows_the_same_numbers_rounded(client, board, target):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_terminal_prints_what_the_file_prints_under_a_head_and_over_a_digest(board, capsys, target):
-    text = printed("standings", "toy", "--target", target)
+    text = printed("standings", "toy", "--target", target, "--explain")
     head, body = text.split("\n\n", 1)
     assert head == "Toy: board 1, 2026-06-01"
     assert (
-        body.removesuffix(f"\n\nDigest {board.digest}\n") == by_file(board, capsys, "--target", target)[:-1]
+        body.removesuffix(f"\n\nDigest {board.digest}\n")
+        == by_file(board, capsys, "--target", target, "--explain")[:-1]
     )
 
 
@@ -186,7 +187,12 @@ def test_each_face_says_that_the_judge_was_measured_once_it_is(client, db):
         """The terminal, the page, and the measured and not measured of the API."""
         page = " ".join(html.unescape(client.get("/b/toy").content.decode()).split())
         told = client.get("/api/v1/benchmarks/toy/board").json()
-        return " ".join(printed("standings", "toy").split()), page, told["measured"], told["not_measured"]
+        return (
+            " ".join(printed("standings", "toy", "--explain").split()),
+            page,
+            told["measured"],
+            told["not_measured"],
+        )
 
     terminal, page, measured, not_measured = faces()
     assert said not in terminal + page
