@@ -71,7 +71,7 @@ def test_what_comes_back_is_the_same_and_life_goes_on(tmp_path, empty, capsys):
 def test_what_does_not_fit_is_refused_in_one_line(tmp_path, empty, later_release, monkeypatch):
     file, other = tmp_path / "bandstand.dump", tmp_path / "other"
     call_command("backup", str(file))
-    with pytest.raises(CommandError, match="there already; --force replaces it"):
+    with pytest.raises(CommandError, match="already exists"):
         call_command("backup", str(file))
     other.write_text("no dump")
     with database(empty):
@@ -87,7 +87,7 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path, empty, later_release
             with pytest.raises(CommandError, match=why):
                 call_command("restore", str(path))
         dumped(other)
-        with pytest.raises(CommandError, match="holds a backup of another database"):
+        with pytest.raises(CommandError, match="is a backup of another database"):
             call_command("restore", str(other))
     older = tmp_path / "bin"
     older.mkdir()
@@ -144,14 +144,14 @@ def test_a_database_that_is_away_is_told_in_one_line(tmp_path, monkeypatch):
     connection.close()
     monkeypatch.setitem(connection.settings_dict, "HOST", str(tmp_path))
     for command in (("backup", str(tmp_path / "none.dump")), ("recompute", "toy")):
-        with pytest.raises(CommandError, match=r"^The database does not answer: connection .*failed.*$"):
+        with pytest.raises(CommandError, match=r"^Cannot reach the database: connection .*failed.*$"):
             call_command(*command)
     assert not list(tmp_path.iterdir())
-    with pytest.raises(SystemExit, match=r"^The database does not answer: connection .*failed.*$"):
+    with pytest.raises(SystemExit, match=r"^Cannot reach the database: connection .*failed.*$"):
         execute(["manage.py", "changepassword", "somebody"])
 
 
 def test_a_command_of_django_says_that_there_are_no_tables(empty):
-    why = r"^The database has no tables yet. Create them: `manage\.py migrate`\.$"
+    why = r"^The database has no tables yet. Create them: manage\.py migrate$"
     with database(empty), pytest.raises(SystemExit, match=why):
         execute(["manage.py", "changepassword", "somebody"])

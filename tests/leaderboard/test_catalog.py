@@ -84,7 +84,7 @@ def test_an_account_may_not_take_a_name_that_looks_like_a_known_one(benchmark, a
     if name == "Cl4ude":
         assert ensure_agents(benchmark=benchmark, descriptions=new, owner=ada)[name].owner == ada
         return
-    with refused(AgentMismatch, "looks_like_another", match=r"reads like 'Claude', which is known"):
+    with refused(AgentMismatch, "looks_like_another", match=r"reads like 'Claude', which already exists"):
         ensure_agents(benchmark=benchmark, descriptions=new, owner=ada)
     assert ensure_agents(benchmark=benchmark, descriptions=new, owner=None)[name].owner is None
     assert ensure_agents(benchmark=benchmark, descriptions=new, owner=ada)[name].owner is None  # known by now

@@ -59,7 +59,7 @@ class TestMail:
         accepted, refused = told()
         assert (accepted[0], refused[0]) == (["ada@example.org"], ["ada@example.org"])
         assert accepted[1] == "[Bandstand] Toy: submission.accepted"
-        assert "Outcomes of mine count from now on" in accepted[2]
+        assert "Results of mine now count" in accepted[2]
         assert "other was refused: the log has no runs" in refused[2]
         assert "To stop them: " in refused[2]
 
@@ -70,7 +70,7 @@ class TestMail:
         recomputed()
         ((to, subject, body),) = told()
         assert (to, subject) == (["ada@example.org"], "[Bandstand] Toy: board.published")
-        assert "mine: may hold ranks 1 to " in body
+        assert "mine: 95% rank range 1–" in body
         assert "a00" not in body
         toy.refresh_from_db()
         load_text(

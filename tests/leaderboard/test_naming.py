@@ -116,7 +116,7 @@ class TestRename:
     def test_by_a_command(self, toy):
         out = io.StringIO()
         call_command("rename", "toy", "a03", "Aster", reason="asked", stdout=out)
-        assert "a03 is Aster from now on" in out.getvalue()
+        assert "a03 is now called Aster" in out.getvalue()
         with refused(Missing, "no_such_agent"):
             agent("a03")
 
@@ -210,7 +210,7 @@ class TestMerge:
     def test_by_a_command(self, halves):
         out = io.StringIO()
         call_command("merge", "toy", "left", "right", "--dry-run", reason="one", stdout=out)
-        assert out.getvalue().startswith("1 submission of left would count as right's.\n")
+        assert out.getvalue().startswith("1 submission of left would count for right.\n")
         assert "counts as" not in out.getvalue()
         assert agent("left").merged_into is None
         call_command("merge", "toy", "left", "right", reason="one", stdout=out)

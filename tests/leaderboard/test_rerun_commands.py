@@ -23,13 +23,13 @@ def test_requests_are_opened_shown_and_closed(run, toy):
     assert lines[0] == f"request {drift.pk} asks for full runs until {drift.deadline:%Y-%m-%d}."
     assert f"drift request {drift.pk}, open, until {drift.deadline:%Y-%m-%d}: a provider changed" in opened
     one = drift.agents.select_related("agent").first()
-    assert f"  {one.agent}: {one.n_lacking} tasks, drawn at random" in lines
+    assert f"  {one.agent}: {one.n_lacking} tasks to run, drawn at random" in lines
     assert f"request {drift.pk} is closed." in run("reruns", "toy", "--close", str(drift.pk), "it went back")
     assert f"drift request {drift.pk}, cancelled" in run("reruns", "toy")
 
 
 def test_an_alert_is_shown_and_closed(run, toy):
-    assert run("reruns", "toy", "--look").startswith("nothing has changed.")
+    assert run("reruns", "toy", "--look").startswith("no change.")
     look(benchmark=toy, as_of=AS_OF)
     check = DriftCheck.objects.latest("id")
     alert = Alert.objects.create(
@@ -52,9 +52,9 @@ def test_an_alert_is_shown_and_closed(run, toy):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--close", "7", "why"], "There is no rerun request 7"),
-        (["--close-alert", "x", "why"], "There is no alert x"),
-        (["--open", " "], "says why"),
+        (["--close", "7", "why"], "Unknown rerun request 7"),
+        (["--close-alert", "x", "why"], "Unknown alert x"),
+        (["--open", " "], "is empty. Say why"),
         (["--open", "why"], "No subset is fixed"),
     ],
 )
@@ -69,12 +69,12 @@ def test_an_assignment_is_printed_with_its_tasks(run, toy):
     assignment = Assignment.objects.get()
     assert printed[0].startswith(f"Assignment {assignment.uuid} of newcomer, until ")
     assert printed[1] == f"subset: {assignment.reason}."
-    assert printed[2].startswith(f"{len(assignment.tasks)} tasks, 1 trial of each; ")
+    assert printed[2].startswith(f"{len(assignment.tasks)} tasks, 1 trial of each (")
     told = [line.strip() for line in printed[3:]]
     assert told == sorted(toy.tasks.filter(pk__in=assignment.tasks).values_list("name", flat=True))
     assert Agent.objects.get(name="newcomer").owner.email == "ada@example.org"
     assert run("assign", "toy", *AGENT).splitlines() == printed
-    with pytest.raises(CommandError, match="no account"):
+    with pytest.raises(CommandError, match="Unknown account"):
         run("assign", "toy", *AGENT, "--for", "bob@example.org")
     with pytest.raises(CommandError, match="has run everything"):
         run("assign", "toy", "--agent", names[0], "--scaffold", "Loop", "--model", "Model s0")

@@ -161,11 +161,12 @@ def test_the_page_shows_the_same_numbers_rounded(client, board, target):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_terminal_prints_what_the_file_prints_under_a_head_and_over_a_digest(board, capsys, target):
-    text = printed("standings", "toy", "--target", target)
+    text = printed("standings", "toy", "--target", target, "--explain")
     head, body = text.split("\n\n", 1)
     assert head == "Toy: board 1, 2026-06-01"
     assert (
-        body.removesuffix(f"\n\nDigest {board.digest}\n") == by_file(board, capsys, "--target", target)[:-1]
+        body.removesuffix(f"\n\nDigest {board.digest}\n")
+        == by_file(board, capsys, "--target", target, "--explain")[:-1]
     )
 
 
@@ -191,7 +192,12 @@ def test_each_face_says_that_the_judge_was_measured_once_it_is(client, db):
         """The terminal, the page, and the measured and not measured of the API."""
         page = " ".join(html.unescape(client.get("/b/toy").content.decode()).split())
         told = client.get("/api/v1/benchmarks/toy/board").json()
-        return " ".join(printed("standings", "toy").split()), page, told["measured"], told["not_measured"]
+        return (
+            " ".join(printed("standings", "toy", "--explain").split()),
+            page,
+            told["measured"],
+            told["not_measured"],
+        )
 
     terminal, page, measured, not_measured = faces()
     assert said not in terminal + page

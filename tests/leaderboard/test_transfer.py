@@ -113,7 +113,7 @@ def test_a_benchmark_moves_with_its_boards_and_lives_on(by_ridge, tmp_path, caps
     call_command("export-benchmark", "toy", str(file))
     said = capsys.readouterr().out
     assert f"{file}: toy, 669 outcomes, {board.number} boards, 1 account." in said
-    assert "not frozen: what comes from now on" in said
+    assert "not frozen: later results" in said
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     there, ids = state("toy"), set(Agent.objects.values_list("pk", flat=True))
     assert not [name for name, n in there["rows"].items() if not n and name not in NEVER_THERE]

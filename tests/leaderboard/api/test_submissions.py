@@ -405,7 +405,7 @@ class TestBodies:
             headers={"Authorization": f"Bearer {submit_token}"},
         )
         assert (response.status_code, response["Content-Type"]) == (415, "application/problem+json")
-        assert response.json()["detail"].endswith("Taken are application/json and multipart/form-data.")
+        assert response.json()["detail"].endswith("Send application/json and multipart/form-data.")
 
     @pytest.mark.parametrize("text", ["a\u0000b", "\ud800", "a\u0007"])
     def test_control_characters_and_lone_surrogates(self, post, text):

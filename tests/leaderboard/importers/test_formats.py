@@ -192,7 +192,7 @@ def test_version_and_organisation_are_the_agents(read, tmp_path):
 def test_what_is_stated_keeps_the_rules_of_names(refusal, tmp_path):
     path, _ = put(tmp_path, "swe-bench")
     told = refusal(path, scaffold="Loop", model="a\nb", submitted_at="soon")
-    assert "model: " in told
+    assert 'model "' in told
     assert "control character" in told
     told = refusal(path, **NAMED | {"submitted_at": "soon"})  # of three rows
     [line] = told.split("\n")[1:]

@@ -56,7 +56,7 @@ def test_who_ran_it_is_asked_for_at_once(refusal, report):
         "model__x.run-1.json does not carry agent, scaffold, model, submitted_at; "
         "state what is lacking: --agent, --scaffold, --model, --submitted-at." in told
     )
-    assert "submitted_at: is not in the file; --submitted-at states it" in told
+    assert "submitted_at: is not in the file; state it with --submitted-at" in told
 
 
 @pytest.mark.parametrize("wrong", [500, "a", {"a": 1}, True])
