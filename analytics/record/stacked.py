@@ -239,7 +239,7 @@ class Record:
             counting=counting,
             compared=compared,
             universe=sentence,
-            n_left_out=len(tasks) - len(active),
+            n_known=len(tasks),
             groups=[groups[j] for j in positions] if groups else (),
             categories=[categories[j] for j in positions] if categories else (),
         )
@@ -274,11 +274,14 @@ def record(
     counting: Counting,
     compared: Compared,
     universe: str = "",
-    n_left_out: int = 0,
+    n_known: int = 0,
     groups: Sequence[str | None] = (),
     categories: Sequence[str | None] = (),
 ) -> Record:
-    """Stack agents' lines, with a row on the active tasks (ascending by code point), in name order."""
+    """Stack agents' lines, with a row on the active tasks (ascending by code point), in name order.
+
+    n_known: tasks with those that the universe leaves out.
+    """
     n, n_lines, n_conditions = len(about), len(rows), len(compared.condition)
     if not n == n_lines == n_conditions:
         raise CoreError(f"{n} agents, {n_lines} lines, {n_conditions} conditions differ", code="record")
@@ -317,7 +320,7 @@ def record(
         condition=condition,
         n_elsewhere=tuple(compared.n_elsewhere[i] for i in order),
         universe=universe,
-        n_left_out=n_left_out,
+        n_left_out=max(n_known - len(tasks), 0),
         uneven=(*uneven(n_places, n_absent, loaded, zero=zero), *passes_alone(alone)),
         n_graded=tuple(row.n_graded for row in lines),
         n_uncosted=tuple(row.n_uncosted for row in lines),

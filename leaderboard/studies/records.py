@@ -134,7 +134,7 @@ class Reader:
         deliveries = [one for one in every if not one.withdrawn]
         if not deliveries or not tasks:
             return None
-        n_active, (tasks, universe_text) = len(tasks), _universe(tasks, rules.counting)
+        n_known, (tasks, universe_text) = len(tasks), _universe(tasks, rules.counting)
         delivered, standing = by_agent(every), by_agent(deliveries)
         trusted = submissions.trusted_accounts(self.benchmark, upto=version)
         voters = {pk: voter_of(self.agents[pk], mine, trusted) for pk, mine in delivered.items()}
@@ -164,7 +164,7 @@ class Reader:
             counting=rules.counting,
             compared=compared,
             universe=universe_text,
-            n_left_out=n_active - len(tasks),
+            n_known=n_known,
             groups=[task.group for task in tasks],
             categories=[task.category for task in tasks],
         )

@@ -27,7 +27,7 @@ def with_policy(slug, text, **fields):
     head, first, *rest = text.splitlines(keepends=True)
     load_text(head + first, slug=slug)
     benchmark = Benchmark.objects.get(slug=slug)
-    Policy.objects.create(benchmark=benchmark, number=2, created_at=AS_OF, **fields)
+    Policy.objects.create(benchmark=benchmark, number=2, missing="gap", created_at=AS_OF, **fields)
     load_text(head + "".join(rest), slug=slug)
     return recomputed(slug)
 
@@ -66,7 +66,7 @@ def test_another_estimator_of_a_policy_counts_at_once_and_is_stored_with_the_nex
     subset = in_subset(with_policy("toy", csv_text(graded(20, 60))))
     load_text(csv_text({"new": only("10" * 30, subset)}))
     first = recomputed()
-    fields = {"number": 3, "created_at": AS_OF, "estimator": "ridge"}
+    fields = {"number": 3, "missing": "gap", "created_at": AS_OF, "estimator": "ridge"}
     Policy.objects.create(benchmark=first.benchmark, **fields)
     second = recomputed()
     outcomes = np.array([[float(mark) for mark in marks] for marks in graded(20, 60).values()])

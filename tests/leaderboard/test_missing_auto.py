@@ -126,7 +126,7 @@ def test_where_nobody_is_ranked_every_face_says_why_once_and_what_to_do(client, 
     assert page.count('class="plot bounds"') == page.count('class="plot bounds-narrow"') == 1
     assert client.get("/b/toy/plots/bounds.svg").status_code == 200
     assert client.get("/b/toy/card.png")["Content-Type"] == "image/png"
-    assert "<summary>15 of 27 tasks were not run.</summary>" in page
+    assert "<summary>15 of 27 tasks were not run:</summary>" in page
     assert client.get("/b/toy/board.md").content.decode().count("No ranking yet") == 1
 
 
