@@ -1,8 +1,8 @@
 """The pages of one benchmark as files that any web server, such as GitHub Pages, can serve.
 
 They are the pages of the service. From the board on, each link is followed that has a place among the files,
-and becomes relative. Templates leave out what needs the service where `request.META.IS_FILE`; of any other
-link to the service the text stays.
+and becomes relative. Templates leave out what needs the service where `request.META.IS_FILE`, the address of
+the board, is set; of any other link to the service the text stays.
 """
 
 import re
@@ -27,16 +27,16 @@ ORIGIN = "http://bandstand.invalid"  # of addresses that are written in full
 ANCHOR = re.compile(r'<a\b([^>]*?)\s+href="([^"]*)"([^>]*)>(.*?)</a>', re.DOTALL)
 SOURCE = re.compile(r'(<(?:link|script|img)\b[^>]*?\s(?:href|src)=")([^"]*)(")')
 SOURCE_IN_CSS = re.compile(r"url\(\"?([^)\"]+)\"?\)")
+LABEL = re.compile(r'\s+aria-label="[^"]*"')
 IN_FULL = re.compile(re.escape(ORIGIN) + r"(/[^\s\"'<>)&]*(?:&amp;[^\s\"'<>)&]*)*)?")
 META_IN_FULL = re.compile(r'\n *<meta property="og:(?:url|image[^"]*)"[^>]*>')
-VIEWS = ("target", "view", "rows", "plot")  # what may be asked of the board
+VIEWS = {"target", "view", "rows", "plot"}  # what may be asked of the board
 MAX_CHOICES = 2  # of them, in one address
 EXPORTS = ["board", "subsets.json", "data-dictionary"]
 EXPORTS += [f"{table}.{kind}" for table in ("board", "outcomes") for kind in ("csv", "ndjson", "parquet")]
 PAGES = ("history", "validity", "uncertainty", "health", "tasks", "data", "compare")
 FILES = {"feed": "feed.xml", "board.md": "board.md", "badge.svg": "badge.svg", "card.png": "card.png"}
 ONE = re.compile(r"(?:agents|tasks)/\d+")
-DRAWING = re.compile(r"plots/([a-z]+)\.svg")  # that of one agent or task is in its page
 TEXTS = ("text/html", "image/svg+xml", "application/atom+xml", "text/markdown")
 MADE_BY = "data/board.json"  # what each of these folders holds
 
@@ -85,7 +85,9 @@ class Site:
         self.beginning += [f"{self.board}/compare?a={leader}&a={other}" for other in others]
         self.waiting: dict[str, str] = {}
         self._reached: set[str] = set()
-        self._client = Client(SERVER_NAME="localhost", IS_FILE="yes", raise_request_exception=False)
+        self._client = Client(
+            SERVER_NAME="localhost", IS_FILE=self.board, FILE_URL=url, raise_request_exception=False
+        )
 
     def reach(self, address: str) -> str:
         """The place of an address, to be written; empty where it has none."""
@@ -97,9 +99,6 @@ class Site:
 
     def place(self, address: str) -> str:
         path, _, query = address.partition("?")
-        asked = parse_qsl(query)
-        names = {name for name, _ in asked}
-        rest = path.removeprefix(self.board).removeprefix("/")
         if path.startswith(settings.STATIC_URL):
             return path.removeprefix("/")
         if path == reverse("pages:methods"):
@@ -107,19 +106,25 @@ class Site:
         if path.startswith(f"{self.api}/"):
             name = path.removeprefix(f"{self.api}/").replace(f"boards/{self.number}", "board")
             return f"data/{name}{'' if '.' in name else '.json'}" if name in EXPORTS and not query else ""
-        if path != self.board and not path.startswith(f"{self.board}/"):
-            return ""
-        if rest in ("", f"v{self.number}") and names <= {*VIEWS}:
-            return f"{_named('index', asked)}.html" if len(asked) <= MAX_CHOICES else ""
-        if (drawing := DRAWING.fullmatch(rest)) and names <= {*VIEWS}:
-            return f"plots/{_named(drawing[1], asked)}.svg"
-        if rest == "compare" and len(asked) == 2 and asked[0] == ("a", self.leader) and asked[1][0] == "a":
+        if path == self.board or path.startswith(f"{self.board}/"):
+            return self._place_of_page(path.removeprefix(self.board).removeprefix("/"), parse_qsl(query))
+        return ""
+
+    def _place_of_page(self, name: str, asked: list[tuple[str, str]]) -> str:
+        asks_for = {parameter for parameter, _ in asked}
+        if name in ("", f"v{self.number}") and asks_for <= VIEWS and len(asked) <= MAX_CHOICES:
+            return f"{'-'.join(['index', *(f'{one}-{value}' for one, value in sorted(asked))])}.html"
+        if name == "compare" and len(asked) == 2 and asked[0] == ("a", self.leader) and asked[1][0] == "a":
             return f"compare/{self.leader}-{asked[1][1]}.html"
-        if rest == "badge.svg" and names == {"agent"}:
+        if name == "tasks" and asked == [("rows", "all")]:
+            return "tasks-rows-all.html"
+        if name == "badge.svg" and asks_for == {"agent"}:
             return f"badges/{asked[0][1]}.svg"
-        if query:
+        if name == "cite" and asks_for <= {"board"}:
+            return "cite.txt"
+        if asked:
             return ""
-        return FILES.get(rest) or (f"{rest}.html" if rest in PAGES or ONE.fullmatch(rest) else "")
+        return FILES.get(name) or (f"{name}.html" if name in PAGES or ONE.fullmatch(name) else "")
 
     def content(self, address: str) -> bytes:
         response = self._client.get(address)
@@ -155,9 +160,6 @@ class Site:
 
 def _anchor(link: Callable[[str], str], found: re.Match[str]) -> str:
     before, target, after, text = found.groups()
-    place = link(target)
-    return f'<a{before} href="{place}"{after}>{text}</a>' if place else text
-
-
-def _named(page: str, asked: list[tuple[str, str]]) -> str:
-    return "-".join([page, *(f"{name}-{value}" for name, value in sorted(asked))])
+    if place := link(target):
+        return f'<a{before} href="{place}"{after}>{text}</a>'
+    return f"<a{LABEL.sub('', before + after)}>{text}</a>"

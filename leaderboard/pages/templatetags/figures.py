@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django import template
+from django.template import Context
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import conditional_escape, escape, format_html
@@ -215,11 +216,12 @@ def whole_address(context: dict[str, Any], name: str, *of: Any) -> str:
     return absolute(context["request"], reverse(name, args=of))
 
 
-@register.inclusion_tag("pages/chart.html")
-def chart(drawn: Chart, benchmark: Benchmark, **parameters: Any) -> dict[str, Any]:
+@register.inclusion_tag("pages/chart.html", takes_context=True)
+def chart(context: Context, drawn: Chart, benchmark: Benchmark, **parameters: Any) -> dict[str, Any]:
     """`parameters` is what the address of the drawing needs to be drawn again: `agent=7`."""
     address = reverse("pages:plot", args=[benchmark.slug, drawn.name])
     return {
+        "request": context.get("request"),
         "chart": drawn,
         "address": f"{address}?{urlencode(parameters, doseq=True)}" if parameters else address,
     }
