@@ -191,8 +191,10 @@ def _places(boards: Sequence[Board], *targets: str) -> dict[int, OnBoard]:
 # --------------------------------------------------------------------------------------- as visitors see them
 
 OF_LINE = ("scaffold", "model", "trust", "how", "condition", "n_tasks", "cost_usd", "cost_basis", "marks")
-OF_TARGET: tuple[str, ...] = ("rank", "rank_lower", "rank_upper", "score", "lower", "upper", "estimated")
-OF_TARGET += ("n_valid", "reason", "folded_under")
+OF_TARGET = (
+    *("rank", "rank_lower", "rank_upper", "score", "lower", "upper", "estimated"),
+    *("n_valid", "reason", "folded_under"),
+)
 UNREAD: dict[str, Any] = dict.fromkeys(field.name for field in fields(Line))
 
 

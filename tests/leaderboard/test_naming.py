@@ -214,5 +214,5 @@ class TestMerge:
         assert "counts as" not in out.getvalue()
         assert agent("left").merged_into is None
         call_command("merge", "toy", "left", "right", reason="one", stdout=out)
-        assert out.getvalue().endswith("left counts as right.\nNext: manage.py recompute toy\n")
+        assert out.getvalue().endswith("left now counts as right.\nNext: manage.py recompute toy\n")
         assert agent("left").merged_into == agent("right")

@@ -108,7 +108,7 @@ class TestValidation:
         (one,) = asked(request)
         run_the_rest(one)
         close_due(as_of=LATER)
-        assert "can be asked" in draw_validation_runs(benchmark=toy, as_of=LATER)
+        assert "No agent ran only the ranking tasks" in draw_validation_runs(benchmark=toy, as_of=LATER)
         assert RerunRequest.objects.get().status == "fulfilled"
 
     def test_one_at_a_time_and_another_draw_each_time(self, toy, newcomers):
@@ -126,7 +126,7 @@ class TestValidation:
         run_the_rest("s00")
         open_drift_request(benchmark=toy, reason="a test", as_of=AS_OF)
         assert set(asked(RerunRequest.objects.get())) == {"s01", "s02", "s03", "s04"}
-        assert "can be asked" in draw_validation_runs(benchmark=toy, as_of=AS_OF)
+        assert "No agent ran only the ranking tasks" in draw_validation_runs(benchmark=toy, as_of=AS_OF)
 
     def test_no_subset_no_draw(self, db):
         load_text(csv_text(ladder(8, 20)))
