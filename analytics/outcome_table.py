@@ -61,12 +61,12 @@ class OutcomeTable:
     def from_frame(cls, frame: Any, **options: Any) -> "OutcomeTable":
         """Build the table from a pandas DataFrame, as `analytics.frames.flat_of` reads it with these options.
 
-        They are `columns`, `percent`, `blank`, `benchmark` and `as_of`.
+        They are `columns`, `percent`, `blank`, `benchmark` and `as_of`. What is missing stays missing;
+        `Record.from_frame` decides what it counts as.
         """
-        from analytics.frames import flat_of
-        from analytics.record import Record
+        from analytics.record import Counting, Record
 
-        return Record.from_flat(flat_of(frame, **options)).compared_table()
+        return Record.from_frame(frame, Counting(missing="gap"), **options).compared_table()
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each agent and task; `from_frame` reads it back."""

@@ -255,12 +255,12 @@ def in_table(error: FlatFileError, table: _Table, texts: Any, options: TableOpti
     """Word the faults of a table by its rows and heads, each once."""
     no_outcome = next((fault for fault in error.faults if fault.field == "outcome"), None)
     if no_outcome and 2 * error.n_faults > len(texts):
-        rule = f"most cells are no outcomes, as {quoted(no_outcome.value or '')}"
+        rule = f"most cells are not results, for example {quoted(no_outcome.value or '')}"
         if OF_HUNDRED.fullmatch(no_outcome.value or "") and not options.percent:
-            return refuse(f"{rule}; if they are percentages, say so: --percent")
+            return refuse(f"{rule}; if they are percentages, add --percent")
         if table.across and options.wide is None:
             heads = f"--column {table.across}=HEAD --column outcome=HEAD"
-            return refuse(f"{rule}; if a row is a trial, say so: {heads}")
+            return refuse(f"{rule}; if each row is a trial, add {heads}")
     if table.across:
         _check_rows(texts, "agent" if table.across == "task" else "task")
     faults = list(dict.fromkeys(_locate(error.faults, table)))

@@ -306,7 +306,7 @@ def test_a_file_that_is_not_there(main, tmp_path, capsys):
         for name in COMMANDS[main]:
             assert main([name, *REQUIRED.get(name, []), str(path)]) == 2
             said = capsys.readouterr().err
-            assert f"{name}: {why.format(path)}; expected is a " in said
+            assert f"{name}: {why.format(path)}. Give a " in said
             assert "Errno" not in said
 
 
@@ -329,7 +329,7 @@ def test_a_service_command_without_its_file(arguments, refused, tmp_path, capsys
         with pytest.raises(SystemExit) as ended:
             command.run(["manage.py", *arguments, str(path)])
         assert ended.value.code == 2
-        assert f"{why.format(path)}; expected is a " in capsys.readouterr().err
+        assert f"{why.format(path)}. Give a " in capsys.readouterr().err
 
 
 # ---------------------------------------------------------------------------------------------- told to end

@@ -96,7 +96,7 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
         [(twice, _)] = Counter(key for key, _ in pairs).most_common(1)
-        raise ValueError(f"the key {quoted(twice)} comes twice in one object")
+        raise ValueError(f"the key {quoted(twice)} appears twice in one object")
     return record
 
 

@@ -71,7 +71,7 @@ def uneven(n_places: CountArray, n_absent: CountArray, loaded: Mask, *, zero: bo
     n_unequal = int((loaded & differs).sum())
     lacking = (
         f"{n_lacking} of {n} agents have fewer trials on some tasks than on nearly all of theirs, or "
-        f"than nearly all other agents have: those absent {'count as failures' if zero else 'are missing'}"
+        f"than nearly all other agents have: missing results {'count as failures' if zero else 'stay missing'}"
     )
     unequal = (
         f"{n_unequal} of {n} agents have fewer trials on some tasks than on others: each task counts with "

@@ -61,7 +61,7 @@ NOT_STATED = "not stated"  # as files say of a model or a scaffold
 
 
 def headline(board: Standings, target: str = "") -> str:
-    """Return who could be the best, with how much certainty, and how many are listed without a rank."""
+    """Return who could be the best, with how much certainty, and how many are not ranked."""
     return " ".join(filter(None, headline_parts(board, target)))
 
 
@@ -211,7 +211,7 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
     of: whether to say of how many.
     """
     target = target or board.target
-    n_lacking = sum(_why_unranked(board, line, target)[0] == "lack" for line in board.agents)
+    n_lacking = sum(_why_unranked(board, line, target) == LACKING for line in board.agents)
     if n_lacking and not board.targets[target].n_ranked:
         have = "has" if n_lacking == 1 else "have"
         return f"{n_lacking:,} of {counted(len(board.agents), 'agent')} {have} missing results."

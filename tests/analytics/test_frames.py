@@ -153,8 +153,8 @@ def test_an_outcome_that_is_missing_is_told_with_its_row(missing):
         ({"scaffold": ["S", "T", "S", "S"]}, 2, "scaffold", "only one scaffold is allowed"),
         ({"submitted_at": pd.Timestamp("2026-06-02")}, 1, "submitted_at", "lies in the future"),
         ({"task": ["x", "x", "x", "y"], "trial": 1}, 2, None, "repeats row 1"),
-        ({"outcom": 1}, None, "outcom", 'is it "outcome"?'),
-        ({"colour": "red"}, None, "colour", "there are benchmark, agent"),
+        ({"outcom": 1}, None, "outcom", 'Did you mean "outcome"?'),
+        ({"colour": "red"}, None, "colour", "Known columns: benchmark, agent"),
         ({7: 1}, None, "7", "a column's name is text"),
     ],
 )
@@ -251,7 +251,7 @@ def test_what_an_empty_outcome_is(blank, mean):
 
 def test_one_benchmark_of_several_is_stated():
     frame = pd.concat([small(benchmark="p"), small(benchmark="q", outcome=[0, 0, 0, 1])])
-    assert 'benchmark="p" reads the first' in faults_of(frame)[0][2]
+    assert 'choose one, for example benchmark="p"' in faults_of(frame)[0][2]
     np.testing.assert_array_equal(OutcomeTable.from_frame(frame, benchmark="q").means, [[0, 1], [0, 0]])
 
 

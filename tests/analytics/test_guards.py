@@ -79,5 +79,5 @@ def test_a_mark_that_is_wrong_is_refused(records, rule):
 
 def test_lines_behind_the_mark(monkeypatch):
     monkeypatch.setattr("analytics.flat_file.json_rows.N_RECORDS", 2)
-    with pytest.raises(FlatFileError, match="behind the one that marks the end"):
+    with pytest.raises(FlatFileError, match="lines follow the end mark of the file"):
         read(ndjson(ROW, END, ROW | {"trial": 2}), as_of=AS_OF)

@@ -277,8 +277,8 @@ GRID = {
     ("random", "fixed", "refusal", "code", "message"),
     [
         ("", "b", FitRefused, "no_random_term", "no random term"),
-        ("one", "", FitRefused, "one_level", "random term one: one has only one level only .'o'."),
-        ("a + a:one", "", FitRefused, "one_level", "random term a:one: one has only one level only"),
+        ("one", "", FitRefused, "one_level", "random term one: one has one level only .'o'."),
+        ("a + a:one", "", FitRefused, "one_level", "random term a:one: one has one level only"),
         ("a", "one", FitRefused, "one_level", "fixed term one"),
         ("a + b + a:b", "", FitRefused, "pooled", r"a:b: one row for each of its 8 levels.*one \(pooled\)"),
         ("row", "", FitRefused, "pooled", "row: one row for each of its 8 levels"),

@@ -396,7 +396,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("level", [0.0, 0.1, 1e9])
     def test_constant_outcome(self, level):
-        assert "leave no variance in the 24 outcomes" in self.refusal(y=np.full(24, level))
+        assert "all 24 outcomes are equal after the fixed effects" in self.refusal(y=np.full(24, level))
 
     def test_replicates_without_noise(self):
         refusal = self.refusal(y=np.repeat(np.random.default_rng(0).normal(size=6), 4), terms=((0,),))

@@ -391,7 +391,7 @@ REFUSED = {
     "scores of a hundred": (
         "a.csv",
         "agent;task;score\nA;x;57.3\nA;y;100\nA;z;1\n",
-        'most cells are no outcomes, as "57.3"; if they are percentages, say so: --percent',
+        'most cells are not results, for example "57.3"; if they are percentages, add --percent',
     ),
     "each row twice": (
         "a.csv",

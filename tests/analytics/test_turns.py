@@ -128,7 +128,7 @@ def test_rows_that_are_no_turns(refusal, tmp_path):
         (["x,i,1,1", "x,,1,0"], "row 2: no name in column item"),
         (["x,i,1,1", ",j,1,0"], "row 2: no name in column agent"),
         (["x,i,1,1"], "agent 'x': errors by item need 2 items"),
-        ([], "the file has no rows"),
+        ([], "there are no rows"),
     ):
         path.write_text("\n".join(["agent,item,turn,crossed", *rows]) + "\n")
         assert why in refusal(path)

@@ -95,7 +95,7 @@ class TestFindings:
         names = in_subset(first_board(toy))
         of_subset = [row for row in marks_of(WHOLE) if row["task"] in names]
         ((level, told),) = found(deliver(ada, of_subset), "audit")
-        assert (level, told.startswith("it came without an assignment: no task from outside")) == (
+        assert (level, told.startswith("it came without an assignment, so no task from outside")) == (
             "noted",
             True,
         )
@@ -180,8 +180,8 @@ class TestFindings:
         assert told == [
             (
                 "warned",
-                "there are 4 trials of each of the other tasks, and the score takes 3: earlier deliveries "
-                "first, a whole run with its mean, others with their lowest",
+                "there are 4 trials of each of the other tasks, and the score takes 3: earlier submissions "
+                "first; a whole run counts with its mean, others with their lowest results",
             )
         ]
         record = Reader(toy).now(active_subset(toy)).record
@@ -196,7 +196,7 @@ class TestFindings:
         receipt = deliver(ada, marks_of(WHOLE), "assigned")
         said = (
             "3 trials of each task were asked for; there is 1 so far: until all are delivered, the agent is "
-            "listed without a rank"
+            "not ranked"
         )
         assert found(receipt, "trials") == [("warned", said)]
         assert said in receipt["warnings"]

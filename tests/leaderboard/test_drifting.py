@@ -223,7 +223,7 @@ def watched(toy, monkeypatch):
 def test_a_level_only_rises_and_is_told_once_each(watched):
     assert watched(cost="warn", jump="ok") == "cost: warn"
     assert watched(cost="alert") == "cost: alert"
-    assert watched(cost="warn") == "nothing has changed"
+    assert watched(cost="warn") == "no change"
     alert = Alert.objects.get()
     assert (alert.level, alert.evidence["state"], alert.latest.pk) == ("alert", "warn", latest_check())
     assert alert.opened_by.pk < alert.latest.pk
@@ -260,10 +260,10 @@ def test_what_was_decided_stays_closed_until_it_was_quiet_or_says_more(watched, 
     assert alert.closed_reason == "prices rose"
     with refused(Conflict, "alert_closed"):
         close_alert(alert=alert, by=None, reason="again", as_of=AS_OF)
-    assert watched(cost="warn") == "nothing has changed"
+    assert watched(cost="warn") == "no change"
     assert watched(cost="alert") == "cost: alert"
     close_alert(alert=Alert.objects.latest("id"), by=None, reason="prices rose", as_of=AS_OF)
-    assert watched(cost="alert") == "nothing has changed"
+    assert watched(cost="alert") == "no change"
     watched(cost="ok")
     assert watched(cost="alert") == "cost: alert"
 
@@ -276,14 +276,14 @@ def test_lost_fidelity_asks_once_for_a_reselection(watched):
     assert (run.kind, run.lane, run.status) == ("reselect", "long", "queued")
     assert run.about == f"alert {Alert.objects.get().pk}"
     JobRun.objects.update(status="done")
-    assert watched(cost="ok") == "nothing has changed"
+    assert watched(cost="ok") == "no change"
 
 
 def test_a_solved_subset_of_an_unsolved_benchmark_asks_for_another(watched):
     assert watched(saturation=("warn", {"subset_alone": False})) == "saturation: warn"
     assert watched(saturation=("warn", {"subset_alone": True})) == "a reselection is asked for"
     assert JobRun.objects.get().about == f"alert {Alert.objects.get().pk}"
-    assert watched(saturation=("warn", {"subset_alone": True})) == "nothing has changed"
+    assert watched(saturation=("warn", {"subset_alone": True})) == "no change"
     assert Alert.objects.get().level == "warn"
 
 

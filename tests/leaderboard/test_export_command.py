@@ -152,7 +152,7 @@ def test_versions_go_into_a_new_benchmark_only(here):
         call_command("load", "toy.csv", "--benchmark", "toy", "--subsets", "toy.subsets.json")
     for text in ("{", "[]", "{}", '{"policy": {}}'):
         Path("bad.json").write_text(text)
-        with pytest.raises(CommandError, match="no file of subset versions"):
+        with pytest.raises(CommandError, match="not a file of subset versions"):
             call_command("load", "toy.csv", "--benchmark", "other", "--subsets", "bad.json")
     assert not Benchmark.objects.filter(slug="other").exists()
 
@@ -161,7 +161,7 @@ def test_a_file_is_there_whole_or_not_at_all(here, monkeypatch):
     load_text(csv_text({"a": "10"}))
     call_command("export", "toy", "--output", "out.csv")
     before = Path("out.csv").read_bytes()
-    with pytest.raises(CommandError, match="there already; --force replaces it") as refused:
+    with pytest.raises(CommandError, match="already exists. Add --force to replace it") as refused:
         call_command("export", "toy", "--output", "out.csv")
     assert refused.value.returncode == 2
     with pytest.raises(CommandError, match="There is no folder nowhere"):

@@ -251,7 +251,7 @@ def test_who_is_not_replayed_needs_no_date(loaded, client, capsys):
     assert '<a href="/b/toy/validity">the page of <bdi>Toy</bdi></a>' in page
     capsys.readouterr()
     call_command("replay", "toy")
-    assert "Not replayed: 1 agent without a full run" in capsys.readouterr().out
+    assert "Not replayed: 1 agent, without a full run" in capsys.readouterr().out
     assert "When it will be known" not in page
     assert "When it will be known" in client.get("/b/toy/validity").content.decode()
 
@@ -283,7 +283,7 @@ def test_a_load_without_dates_says_what_a_replay_does(loaded, capsys, n_agents, 
 
 def test_a_replay_is_not_replayed_and_loses_who_is_erased(kept_here, client):
     for arguments in (["here"], ["here", "--store", "there"]):
-        with pytest.raises(CommandError, match="replay its source"):
+        with pytest.raises(CommandError, match="Replay its source"):
             call_command("replay", *arguments)
     call_command("erase", "toy", "agent 10", "--reason", "asked")
     assert not Benchmark.objects.get(slug="here").agents.filter(name="agent 10").exists()

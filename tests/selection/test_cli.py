@@ -254,7 +254,7 @@ def test_standings_of_gaia(answer, text, real_data):
     assert set(found) == {
         *("n_tasks", "n_complete", "phase", "why", "target", "subset", "conditions", "verdict", "targets"),
         *("agents", "not_measured", "savings", "coverage", "notices", "measured", "why_target", "trials"),
-        *("headline_from", "trial_noise"),
+        *("headline_from", "trial_noise", "n_missing_failed", "n_left_out", "next_step"),
     }
     assert set(found["targets"]) == {"subset", "full", "domain"}
     assert found["targets"]["full"]["n_ranked"] == 32

@@ -77,7 +77,7 @@ def test_without_pandas_a_frame_is_refused_in_words(record, standings, monkeypat
     monkeypatch.setitem(sys.modules, "pandas", None)
     for to_frame in frames:
         with pytest.raises(
-            FrameRefused, match=r"needs pandas, .*: pip install 'bandstand\[frames\]'"
+            FrameRefused, match=r"needs pandas. Install it: pip install 'bandstand\[frames\]'"
         ) as refused:
             to_frame()
         assert refused.value.code == "pandas_missing"

@@ -263,7 +263,7 @@ def test_what_another_format_lacks_is_asked_for_by_path(submit_token):
     wanted = "state what is lacking: agent.name, agent.scaffold, agent.model, submitted_at."
     assert response.json()["detail"].endswith(wanted)
     assert [one["rule"] for one in response.json()["faults"]] == [
-        f"is not in the file; {place} states it"
+        f"is not in the file; state it with {place}"
         for place in ("agent.name", "agent.scaffold", "agent.model", "submitted_at")
     ]
 
@@ -281,7 +281,7 @@ def test_near_tasks_are_named(submit_token):
     found = rows()
     found[0]["task"] = "t00 "[:3] + "0"
     rule = send_file(csv_of(found), token=submit_token).json()["faults"][0]["rule"]
-    assert 'did you mean "t00"' in rule
+    assert 'Did you mean "t00"' in rule
 
 
 def test_more_rows_than_a_body_may_have(submit_token):

@@ -83,7 +83,7 @@ def test_there_is_an_end_to_tokens(signed_in, ada, monkeypatch):
     assert signed_in.post("/account/tokens", form).status_code == 200
     refused = signed_in.post("/account/tokens", form)
     assert (refused.status_code, ada.tokens.count()) == (409, 1)
-    assert "revoke one first" in refused.content.decode()
+    assert "Revoke one first." in refused.content.decode()
     signed_in.post(f"/account/tokens/{ada.tokens.get().public_id}/revoke")
     assert signed_in.post("/account/tokens", form).status_code == 200
 
@@ -205,7 +205,7 @@ def test_the_first_line_says_what_is_missing(signed_in, delivered):
 def test_what_the_board_did_with_it(signed_in, delivered, toy):
     board, _ = recompute(benchmark=toy, as_of=timezone.now())
     page = text_of(signed_in.get(f"/submissions/{delivered.uuid}"))
-    assert f"Board {board.number} shows Tree <1>: listed without a rank" in page
+    assert f"Board {board.number} shows Tree <1>: not ranked" in page
     found = delivered.machine_check.found
     assert {"coverage", "trials", "dates"} <= {one["name"] for one in found}
     for one in found:

@@ -224,7 +224,7 @@ def test_before_any_outcome(client, db):
     Task.objects.create(benchmark=Benchmark.objects.get(), name="t")
     text = text_of(seen(client))
     assert "There are no results yet on the 1 task." in text
-    assert "No board is published yet." in text
+    assert "No board has been published yet." in text
     assert client.get("/b/toy/plots/tasks.svg").status_code == 404
 
 
