@@ -165,7 +165,7 @@ def unreadable(refusal: OSError, file: Path, expected: str) -> str:
         why = f"there is no file {path}"
     else:
         why = f"{path} cannot be read ({refusal.strerror or _one_line(refusal)})"
-    return f"{why}; expected is {expected}" if path == file else why
+    return f"{why}; give {expected}" if path == file else why
 
 
 def plain(value: Any) -> Any:

@@ -186,7 +186,9 @@ def make_token(
     _require_name(name, "a token's name")
     lock_account(user=user)
     if user.tokens.filter(revoked_at=None, expires_at__gt=as_of).count() >= MAX_TOKENS:
-        raise Conflict(f"This account has {MAX_TOKENS} tokens, the maximum. Revoke one first.", code="too_many_tokens")
+        raise Conflict(
+            f"This account has {MAX_TOKENS} tokens, the maximum. Revoke one first.", code="too_many_tokens"
+        )
     with acting(by=user, reason="made on the account's page"):
         return _create_token(user, name, scope, benchmarks, as_of, timedelta(days=days))
 

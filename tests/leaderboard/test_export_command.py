@@ -164,7 +164,7 @@ def test_a_file_is_there_whole_or_not_at_all(here, monkeypatch):
     with pytest.raises(CommandError, match="already exists. Add --force to replace it") as refused:
         call_command("export", "toy", "--output", "out.csv")
     assert refused.value.returncode == 2
-    with pytest.raises(CommandError, match="There is no folder nowhere"):
+    with pytest.raises(CommandError, match="Folder not found: nowhere"):
         call_command("export", "toy", "--output", "nowhere/out.csv")
 
     def breaks(self):

@@ -125,7 +125,7 @@ def test_it_is_marked_everywhere_and_nowhere_called_the_best(leading, client):
     assert "newcomer" not in standings.targets["full"].may_be_first
     for target in standings.targets:
         assert "newcomer" not in words.headline(standings, target)
-    assert words.headline(standings).endswith("1 agent above it is recalled to run the remaining tasks.")
+    assert words.headline(standings).endswith("1 agent ranked higher is recalled to run the remaining tasks.")
     says = (
         "Each agent on the first 3 places ran all tasks, or is recalled to run the rest, or has a standard "
     )
@@ -142,7 +142,7 @@ def test_it_is_marked_everywhere_and_nowhere_called_the_best(leading, client):
     assert "recalled" in told["marks"]
     assert "recalled" in client.get("/b/toy").content.decode()
     page = client.get(f"/b/toy/agents/{Agent.objects.get(name='newcomer').pk}").content.decode()
-    assert "asked for its remaining tasks" in page
+    assert "must run the remaining tasks" in page
     drawn, n_ranked = first_of(toy())
     assert (drawn[0][1], n_ranked) == (2, N_AGENTS - len(BETTER) + 1)
     requests = client.get("/api/v1/benchmarks/toy/rerun-requests?kind=recall").json()["results"]
@@ -199,7 +199,7 @@ def test_who_was_overtaken_meanwhile_is_let_go(leading):
     assert "recalled" in line_of(recomputed()).marks
     board = recomputed(as_of=OVER)
     request = RerunRequest.objects.get()
-    assert (request.status, request.closed_reason) == ("cancelled", "it left the top places")
+    assert (request.status, request.closed_reason) == ("cancelled", "it stands on the podium no more")
     assert (line_of(board).at["full"].rank, line_of(board).marks) == (4, ("chosen tasks",))
     take_back(["b1"])
     assert "recalled" in line_of(recomputed(as_of=OVER)).marks

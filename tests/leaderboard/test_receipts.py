@@ -755,7 +755,7 @@ class TestVersions:
         assert lines["larger"].at["full"].score == lines["eve's"].at["full"].score == 0.7
         page = client.get("/b/toy").content.decode()
         assert page.count('<a class="mark" href="#unranked-title">1 more version: −') == 1
-        assert "shares the line of second: not clearly better (95%)" in page
+        assert "Shares the line of second: not clearly better (95%)." in page
         ids = dict(toy.agents.values_list("name", "pk"))
         pair = client.get(f"/b/toy/compare?a={ids['second']}&a={ids['larger']}").content.decode()
         assert "second: on the board versions of one agent stand as one line" in pair

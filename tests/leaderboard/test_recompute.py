@@ -140,7 +140,9 @@ def test_again_without_new_data_is_the_same_board(toy):
 
 def test_a_policy_row_about_quotas_leaves_the_board_in_place(toy):
     board = recomputed()
-    Policy.objects.create(benchmark=toy, number=2, quota_per_account=7, rerun_days=3, show_costs=False)
+    Policy.objects.create(
+        benchmark=toy, number=2, missing="gap", quota_per_account=7, rerun_days=3, show_costs=False
+    )
     assert recompute(benchmark=toy, as_of=AS_OF) == (board, False)
     Policy.objects.create(benchmark=toy, number=3, base_seed=1)
     newer, is_new = recompute(benchmark=toy, as_of=AS_OF)

@@ -83,7 +83,7 @@ def test_a_proposal_has_the_replays_of_the_core_on_the_exported_file(file, tmp_p
     for name in replays:
         assert f"{100 * replays[name]['figures']['saved']:.1f}%" in told
     assert "Chosen anew after each agent" in told
-    assert "which flatters it" in " ".join(told.split())
+    assert "so its figures are too good" in " ".join(told.split())
 
 
 @pytest.fixture

@@ -76,5 +76,5 @@ def test_an_assignment_is_printed_with_its_tasks(run, toy):
     assert run("assign", "toy", *AGENT).splitlines() == printed
     with pytest.raises(CommandError, match="Unknown account"):
         run("assign", "toy", *AGENT, "--for", "bob@example.org")
-    with pytest.raises(CommandError, match="has run everything"):
+    with pytest.raises(CommandError, match="already ran all its tasks"):
         run("assign", "toy", "--agent", names[0], "--scaffold", "Loop", "--model", "Model s0")

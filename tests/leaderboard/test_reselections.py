@@ -501,7 +501,7 @@ def test_a_slow_proposal_of_a_version_that_was_replaced(drifted, monkeypatch):
         return found
 
     monkeypatch.setattr(services, "compute_reselection", slow)
-    with refused(Conflict, "outdated", match="activated while this proposal was computed"):
+    with refused(Conflict, "outdated", match="activated meanwhile"):
         proposed(drifted)
 
 

@@ -79,7 +79,7 @@ def test_a_preview_says_what_comes_true_twice_and_changes_nothing(toy):
     assert Benchmark.objects.get(slug="toy").data_version == version
     assert task_of(toy, name).retired_at is None
     assert told[0] == "19 tasks would count instead of 20."
-    assert f"{len(in_subset(before)) - 1} tasks instead of {len(in_subset(before))}" in told[1]
+    assert f"{len(in_subset(before)) - 1} ranking tasks instead of {len(in_subset(before))}" in told[1]
     retire(task=task_of(toy, name), by=None, reason="broken", as_of=AS_OF)
     after = recomputed()
     assert after.n_tasks == 19

@@ -134,9 +134,9 @@ class TestReview:
         assert out.getvalue().startswith(f"{waiting.uuid}  ")
         assert out.getvalue().endswith("  new, 20 outcomes: an operator reviews it\n")
         call_command("review", "toy", accept=waiting.uuid, reason="looks right", stdout=out)
-        assert "counts from now on" in out.getvalue()
+        assert "now counts." in out.getvalue()
         call_command("review", "toy", stdout=out)
-        assert "Nothing waits" in out.getvalue()
+        assert "No submission waits for review." in out.getvalue()
 
     def test_a_refusal_needs_a_reason_and_an_acceptance_does_not(self, reviewed):
         waiting = deliver("new", "1" * 20)

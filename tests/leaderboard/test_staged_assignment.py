@@ -208,8 +208,8 @@ class TestVerdict:
             verdict(again)["text"],
             "replay",
         )
-        assert told.sentence in printed("validate", "toy")
-        assert "pairs in order" in printed("validate", "toy")
+        assert told.sentence in " ".join(printed("validate", "toy").split())
+        assert "pairs in order" in printed("validate", "toy", "--full")
 
     def test_under_ten_full_runs_are_too_few(self, db):
         board_of(csv_text(graded(9, 20)))
@@ -238,7 +238,7 @@ class TestVerdict:
 class TestPolicy:
     @pytest.mark.parametrize("duplicates", ["latest", "first"])
     def test_no_batch_alone_may_count(self, board, duplicates):
-        with pytest.raises(CommandError, match="each batch is a delivery of its own"):
+        with pytest.raises(CommandError, match="each batch is a submission"):
             call_command("policy", "toy", "--set", f"duplicates={duplicates}")
         assert "Policy 3 is in force." in printed(
             "policy", "toy", "--set", f"duplicates={duplicates}", "assignment=subset"
@@ -659,7 +659,7 @@ class TestBoard:
             assert line.at[target].rank is None
             assert line.at[target].reason.startswith("it was asked batch by batch")
         told = words.scores_text(standings_of(board))
-        assert told == "Scores are over all 100 tasks: measured for 16 agents, estimated for 1 from tasks " \
+        assert told == "Scores are over all 100 tasks: measured for 16 agents, estimated (~) for 1 from tasks " \
             "chosen for each."  # fmt: skip
 
     def test_what_it_was_spared_is_counted_as_for_the_subset(self, walked, client):
@@ -744,7 +744,7 @@ class TestBoard:
         assert pair.status_code == 200
         assert "~" in pair.content.decode()
         listed = client.get("/b/toy?target=subset").content.decode()
-        assert "ran tasks chosen for each agent" in listed
+        assert "It was asked batch by batch, so that it is ranked by its estimated score" in listed
 
 
 def test_a_version_that_is_begun_and_left_lowers_the_line_of_the_finished_one(ada):
@@ -789,7 +789,7 @@ def test_a_version_of_which_most_was_taken_back_lowers_the_line_of_the_one_that_
 
 def test_a_replay_takes_nothing_new(ada):
     Benchmark.objects.filter(slug="toy").update(replay={"of": "other", "board": 1})
-    with refused(Conflict, "replay", "deliver to other"):
+    with refused(Conflict, "replay", "Submit to other"):
         ask(ada)
 
 

@@ -113,7 +113,7 @@ def test_refusals_are_named(db, command):
         call_command(command, "nope")
     Benchmark.objects.create(slug="empty", title="Empty")
     Policy.objects.create(benchmark=Benchmark.objects.get(), number=1)
-    with pytest.raises(CommandError, match="has no outcomes yet"):
+    with pytest.raises(CommandError, match="has no results yet"):
         call_command(command, "empty")
     Task.objects.create(benchmark=Benchmark.objects.get(), name="t")
     with pytest.raises(NothingToRank):
@@ -376,7 +376,7 @@ def test_full_runs_that_came_complete_feed_rank_fidelity(db):
     recomputed()
     check, _ = check_drift(benchmark=board.benchmark, as_of=LATER)
     fidelity = states(check)["rank fidelity"]
-    assert " in 12 full runs and was " in fidelity["reason"]
+    assert " in 12 full runs, " in fidelity["reason"]
     assert fidelity["evidence"]["rho_null"] is not None
 
 

@@ -430,7 +430,7 @@ class TestCommand:
         assert webhook.events == ["drift.alert", "board.published"]
         assert server.url in run()
         assert webhook.secret not in run()
-        assert "Nothing was sent" in run("--log")
+        assert "No deliveries for toy." in run("--log")
         server.statuses = [500]
         event = happened(benchmark)
         deliver_due(as_of=AS_OF)
@@ -471,6 +471,6 @@ class TestCommand:
             ("--disable", str(webhook.pk), "--reason", "x"),
             ("--send-again", str(Notification.objects.get().pk)),
         ):
-            with pytest.raises(CommandError, match="Unknown webhook"):
+            with pytest.raises(CommandError, match="Unknown (webhook|delivery)"):
                 run(*arguments)
         assert Event.objects.count() == 1

@@ -54,8 +54,7 @@ def test_a_board_says_so_wherever_an_interval_stands():
         f"Not measured here, borrowed from another benchmark ({LENT})"
     )
     assert found.targets["full"].second_run.lower_bound is False
-    text = " ".join(printed.text(found, explain=True).split())
-    assert "noise of trials that another benchmark measured" in text
+    assert LENT in " ".join(printed.text(found, explain=True).split())
     assert Standings.of_plain(json.loads(json.dumps(found.as_plain()))) == found
 
 

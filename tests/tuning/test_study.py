@@ -97,7 +97,7 @@ def test_a_file_that_is_not_there(tmp_path, capsys):
     assert main(["status", str(tmp_path / "none.toml")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith(
-        "there is no file " + str(tmp_path / "none.toml") + "; expected is a study in TOML (docs/tuning.md)"
+        "there is no file " + str(tmp_path / "none.toml") + "; give a study in TOML (docs/tuning.md)"
     )
     path = study_file(tmp_path)
     strata = [line for line in path.read_text().splitlines() if not line.startswith("tasks = ")]

@@ -113,7 +113,7 @@ def test_where_nobody_is_ranked_it_shows_bounds(client, publish):
         assert ends.tolist() == pytest.approx(
             [low * width - THICK / 2, high * width + THICK / 2], abs=2.5
         )  # ends are round
-    assert "The scores that agents may have" in client.get("/b/toy").content.decode()
+    assert "Possible scores of the agents" in client.get("/b/toy").content.decode()
 
 
 def test_one_agent_has_the_only_rank(client, publish):
