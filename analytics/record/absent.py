@@ -70,8 +70,9 @@ def uneven(n_places: CountArray, n_absent: CountArray, loaded: Mask, *, zero: bo
     differs = ((expected > 0) & (expected < expected.max(axis=1, initial=0)[:, None])).any(axis=1)
     n_unequal = int((loaded & differs).sum())
     lacking = (
-        f"{n_lacking} of {n} agents have fewer trials on some tasks than on nearly all of theirs, or "
-        f"than nearly all other agents have: missing results {'count as failures' if zero else 'stay missing'}"
+        f"{n_lacking} of {n} agents have fewer trials on some tasks than on nearly all of theirs, or than "
+        "nearly all other agents have: "
+        f"missing results {'count as failures' if zero else 'stay missing'}"
     )
     unequal = (
         f"{n_unequal} of {n} agents have fewer trials on some tasks than on others: each task counts with "

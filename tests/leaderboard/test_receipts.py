@@ -758,7 +758,7 @@ class TestVersions:
         assert "Shares the line of second: not clearly better (95%)." in page
         ids = dict(toy.agents.values_list("name", "pk"))
         pair = client.get(f"/b/toy/compare?a={ids['second']}&a={ids['larger']}").content.decode()
-        assert "second: on the board versions of one agent stand as one line" in pair
+        assert "second</bdi>: the board shows versions of one agent as one row" in pair
         other = client.get(f"/b/toy/compare?a={ids['larger']}&a={ids['a03']}").content.decode()
         assert "versions of one agent" not in other
         rows = {row["agent"]: row for row in rows_of(board)}

@@ -471,6 +471,6 @@ class TestCommand:
             ("--disable", str(webhook.pk), "--reason", "x"),
             ("--send-again", str(Notification.objects.get().pk)),
         ):
-            with pytest.raises(CommandError, match="Unknown (webhook|delivery)"):
+            with pytest.raises(CommandError, match=r"Unknown (webhook|delivery)"):
                 run(*arguments)
         assert Event.objects.count() == 1
