@@ -281,8 +281,8 @@ def compare_chart(
         text = f"{sign}{points} points, {one.word}" if one.word else f"{points} points"
         trust = words.TRUST[one.agent.trust] if tells_trust else ""
         note = "; ".join(filter(None, (trust, wins_text(one.wins) if one.wins else "")))
-        hollow = one.word in ("worse", "better")
-        drawn.append(DotRow(name, note, text, one.value, one.lower, one.upper, hollow=hollow))
+        grey = one.word in ("worse", "better")
+        drawn.append(DotRow(name, note, text, one.value, one.lower, one.upper, grey=grey))
         cells = ["unknown" if end is None else points_text(end) for end in (one.lower, one.upper)]
         cells += [f"{n:,}" for n in one.wins] if one.wins else ["unknown"] * 4
         rows.append((name, f"{sign}{points}", *cells, one.word or "unknown"))
@@ -290,7 +290,7 @@ def compare_chart(
         name="compare",
         title="Difference in score to the reference, in points",
         lede="95% intervals, simultaneous for all pairs of the board. An interval that contains 0 is a tie. "
-        "Hollow: clearly better or worse.",
+        "Grey: clearly better or worse.",
         heads=("Agent", "Points", "From", "To", "Wins", "Loses", "Same", "Not run by both", "It is"),
         rows=tuple(rows),
         **both_widths(

@@ -225,7 +225,7 @@ def width_chart(result: Plain) -> Chart | None:
         least = min([least, *(v for v in (value, ends[0]) if v is not None)])
         label = f"{band} · in use" if one["in_use"] else band
         saved = validated.saved_text(one, result["tasks"])
-        drawn.append(DotRow(label, saved, _percent(value), value, *ends, hollow=not one["in_use"]))
+        drawn.append(DotRow(label, saved, _percent(value), value, *ends, grey=not one["in_use"]))
         cells = [f"not measured: {one['reason']}", *("not measured",) * 3]
         if not one["reason"]:
             rho = "not measured" if one["rho"] is None else f"{one['rho']:.3f}"

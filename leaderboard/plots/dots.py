@@ -74,7 +74,7 @@ class DotRow:
     lower: float | None = None
     upper: float | None = None
     tick: float | None = None  # a second value to compare with
-    hollow: bool = False  # an empty dot with a grey line: what is surely another
+    grey: bool = False  # what is clearly another, or not in use
 
 
 class DotLayout(NamedTuple):
@@ -170,7 +170,7 @@ def _value(row: DotRow, x: LinearScale, y: float) -> list[SafeString]:
         return [bar(start - 1, y - TICK / 2, round(end - start + 2, 2), TICK, fill="tied", radius=1)]
     if row.at is None:
         return []
-    colour = "worse" if row.hollow else "tied"
+    colour = "worse" if row.grey else "tied"
     marks = []
     if row.lower is not None and row.upper is not None:
         ends = f"M{x.clipped(row.lower):g} {y:g}H{x.clipped(row.upper):g}"
@@ -181,10 +181,10 @@ def _value(row: DotRow, x: LinearScale, y: float) -> list[SafeString]:
     drawn = dot(
         x.clipped(row.at),
         y,
-        fill="paper" if row.hollow else "lead",
-        stroke=colour if row.hollow else "paper",
+        fill="worse" if row.grey else "lead",
+        stroke="paper",
         radius=RADIUS,
-        width=1.6 if row.hollow else 1,
+        width=1,
         title="; ".join(part for part in (f"{row.label}: {row.text}", row.note) if part),
     )
     return [*marks, drawn]

@@ -2,7 +2,7 @@
 
 A mark carries its light colour as an attribute, so that a chart also stands alone, and a class for each
 (`f-tied`, `s-tied`), by which a stylesheet repaints it for dark and paper. Meaning never hangs on colour
-alone: what is worse is hollow or thin, what is second is dashed. Lengths are user units, one for a CSS pixel
+alone: what is worse is thin, what is second is dashed. Lengths are user units, one for a CSS pixel
 at the natural width of a drawing.
 """
 

@@ -59,10 +59,10 @@ def test_a_dot_of_a_half_stands_half_way_with_its_interval_around_it(narrow, lay
     assert found.get("class") == ("plot t-narrow" if narrow else "plot t")
 
 
-def test_what_is_surely_another_is_hollow_and_grey():
-    found = drawn([DotRow("one", "", "", 0.5, 0.4, 0.6, hollow=True)])
+def test_what_is_clearly_another_is_grey():
+    found = drawn([DotRow("one", "", "", 0.5, 0.4, 0.6, grey=True)])
     (circle,) = found.iter(f"{SVG}circle")
-    assert circle.get("class") == "f-paper s-worse"
+    assert circle.get("class") == "f-worse s-paper"
     assert len(of(found, "path", "s-worse")) == 1
 
 

@@ -99,7 +99,7 @@ class Command(ServiceCommand):
             call_command("benchmark", slug, "--set", *settings, stdout=StringIO())
         self._study(slug)
         self._recompute(slug)
-        self.stdout.write("")
+        self.stdout.write("" if file or example == REAL else "\nThese agents are simulated.\n")
         call_command("standings", slug, stdout=self.stdout)
         self.stdout.write("")
         if not file and example == REAL:
