@@ -139,7 +139,7 @@ def test_a_week_at_the_desk(operator, tmp_path):
     operator.do("policy")
     assert "rerun days: 21 → 10" in operator.text("#preview")
     operator.do("policy-preview")
-    assert "Policy 2 is in force" in operator.text()
+    assert "Policy 3 is in force" in operator.text()
 
     operator.open(f"{operator.of(benchmark)}/upload/")
     later = file_of(tmp_path, "later.csv", passing(LATER, seed=1, prefix="b"), day="2026-02-05")
