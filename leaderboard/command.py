@@ -7,12 +7,17 @@ import os
 import shutil
 import signal
 import sys
+import time
+from contextlib import suppress
 from importlib.util import find_spec
-from tempfile import mkdtemp
+from pathlib import Path
+from tempfile import gettempdir, mkdtemp
 
-from leaderboard import postgres
+from leaderboard import called, postgres
 
 WITHOUT_DATABASE = {"check", "collectstatic", "help", "makemigrations", "version"}
+STORE = "bandstand-site-"  # what folders of databases that last for one command begin with
+A_MINUTE = 60
 READER_GONE = 128 + signal.SIGPIPE
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -63,8 +68,13 @@ def check_text(arguments: list[str]) -> None:
 
 def use_store_of_its_own() -> None:
     """Work on an embedded server whose folder goes when this process ends."""
+    called.is_site_of_file = True
     os.environ.pop("DATABASE_URL", None)
-    os.environ["BANDSTAND_HOME"] = folder = mkdtemp(prefix="bst-")
+    for left in Path(gettempdir()).glob(f"{STORE}*"):  # of a process that was killed
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > A_MINUTE:  # younger ones may only begin
+                postgres.remove_unused(left)
+    os.environ["BANDSTAND_HOME"] = folder = mkdtemp(prefix=STORE)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)  # after the server was stopped: in reverse
 
 

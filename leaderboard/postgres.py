@@ -218,6 +218,22 @@ def _leave() -> None:
         os.close(descriptor)
 
 
+def remove_unused(folder: Path) -> None:
+    """Stop the server of a folder that nobody uses, as where a process was killed, and delete the folder.
+
+    Leaves BANDSTAND_HOME set to it.
+    """
+    os.environ["BANDSTAND_HOME"] = str(folder)
+    descriptor = _open("users.lock")
+    try:
+        if _take(descriptor, fcntl.LOCK_EX):
+            with _locked("start.lock"):
+                _stop()
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(descriptor)
+
+
 def _open(name: str) -> int:
     return os.open(home() / name, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 

@@ -37,9 +37,9 @@ def resolve(counting: Counting, read: Callable[[Counting], Record]) -> Resolutio
     """Decide on the record that `read` makes under any counting."""
     counting = replace(counting, missing="gap")
     before = read(counting)
-    if np.count_nonzero(before.operator) < MIN_AGENTS:
-        return Resolution(counting, before)
     n = np.count_nonzero(_loaded(before))
+    if n < MIN_AGENTS:  # also where conditions that a submitter brought leave out those of the operator
+        return Resolution(counting, before)
     reason = f"{_n_ranked(before):,} of {n:,} agents can be ranked on all {before.n_tasks:,} tasks"
     found = _changed(counting, before, read)
     if found is None:

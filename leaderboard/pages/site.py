@@ -37,8 +37,8 @@ EXPORTS += [f"{table}.{kind}" for table in ("board", "outcomes") for kind in ("c
 PAGES = ("history", "validity", "uncertainty", "health", "tasks", "data", "compare")
 FILES = {"feed": "feed.xml", "board.md": "board.md", "badge.svg": "badge.svg", "card.png": "card.png"}
 ONE = re.compile(r"(?:agents|tasks)/\d+")
-TEXTS = ("text/html", "image/svg+xml", "application/atom+xml", "text/markdown")
-MADE_BY = "data/board.json"  # what each of these folders holds
+TEXTS = ("text/html", "image/svg+xml", "application/atom+xml", "text/markdown", "text/plain")
+MANIFEST = ".bandstand-site"  # the names of all files of a site, a line each
 
 
 class PageRefused(RuntimeError):
@@ -54,20 +54,20 @@ def write_site(benchmark: Benchmark, folder: Path, *, url: str, progress: Progre
 
     Raises NoBoardYet and PageRefused.
     """
-    site = Site(benchmark, url)
+    site, names = Site(benchmark, url), [MANIFEST]
     for address in site.beginning:
         site.reach(address)
-    n = 0
     with read_once():
         while site.waiting:
             address, place = site.waiting.popitem()
             path = folder / place
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(site.content(address))
-            n += 1
+            names.append(place)
             if progress:
-                progress(n, n + len(site.waiting))
-    return n
+                progress(len(names), len(names) + len(site.waiting))
+    (folder / MANIFEST).write_text("".join(f"{name}\n" for name in names))
+    return len(names)
 
 
 class Site:
@@ -120,7 +120,7 @@ class Site:
             return "tasks-rows-all.html"
         if name == "badge.svg" and asks_for == {"agent"}:
             return f"badges/{asked[0][1]}.svg"
-        if name == "cite" and asks_for <= {"board"}:
+        if name == "cite" and asks_for <= {"board"} and self.url:
             return "cite.txt"
         if asked:
             return ""

@@ -220,7 +220,7 @@ def test_web_and_scheduler_start_on_matching_tables_only(service, monkeypatch, t
         process = service.start(*arguments, stderr=subprocess.PIPE)
         said = process.communicate(timeout=PATIENCE)[1].decode()
         assert process.returncode == 1, said
-        assert "The tables do not fit: 1 migration not applied (pages.0001_initial)" in said
+        assert "The tables do not match this version: 1 migration not applied (pages.0001_initial)" in said
         assert "Traceback" not in said
     assert not list(tmp_path.iterdir())  # of those that did not start
     with service.connect() as database:

@@ -16,7 +16,7 @@ import pytest
 from django.core.management.base import CommandError
 
 from leaderboard.catalog.models import Visibility
-from leaderboard.pages.site import write_site
+from leaderboard.pages.site import MANIFEST, write_site
 from leaderboard.terminal.management.commands.site import replacing_folder
 from tests.toys import ladder
 
@@ -133,9 +133,11 @@ def test_what_cannot_be_written_is_refused(run, toy, tmp_path):
 def test_a_folder_of_something_else_is_left_alone(run, toy, tmp_path):
     run("recompute", "toy")
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(CommandError, match="holds other files, which would be lost"):
+    with pytest.raises(CommandError, match=r"holds a file that this command did not write: thesis\.tex"):
         run("site", "toy", "--out", str(tmp_path))
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
+    with pytest.raises(CommandError, match=r"\. cannot be replaced"):
+        run("site", "toy", "--out", ".")
 
 
 @committed
@@ -144,8 +146,13 @@ def test_a_site_replaces_the_one_before_it_whole(run, toy, tmp_path):
     out = tmp_path / "deep" / "site"
     assert f"Open {out / 'index.html'}." in run("site", "toy", "--out", str(out))
     (out / "agents" / "0.html").write_text("of an agent that is gone")
+    with (out / MANIFEST).open("a") as manifest:
+        manifest.write("agents/0.html\n")
     run("site", "toy", "--out", str(out))
     assert not (out / "agents" / "0.html").exists()
+    (out / "CNAME").write_text("board.example.org")
+    with pytest.raises(CommandError, match="did not write: CNAME"):
+        run("site", "toy", "--out", str(out))
     assert list(out.parent.iterdir()) == [out]
 
 
@@ -196,13 +203,41 @@ def test_three_columns_become_a_site_and_no_database_stays(place):
     assert not (place / "home" / ".bandstand").exists()
 
 
-def test_a_site_that_is_stopped_leaves_nothing(place):
+def test_missing_rows_are_decided_by_an_option(place):
+    lacking = THREE_COLUMNS.splitlines()
+    (place / "results.csv").write_text(
+        "\n".join(lacking[:2] + lacking[3:8] + lacking[9:14] + lacking[15:]) + "\n"
+    )
+    command(place, "results.csv").communicate()
+    assert "manage.py site FILE --set missing=zero" in (place / "site" / "index.html").read_text()
+    command(place, "results.csv", "--set", "missing=zero").communicate()
+    assert "No ranking yet" not in (place / "site" / "index.html").read_text()
+
+
+def ended_while_writing(place, number):
     process = command(place, "results.csv")
     while not list(place.glob(".site-*")):
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     process.communicate()
+    return process
+
+
+@pytest.mark.slow
+def test_what_a_killed_site_leaves_goes_with_the_next(place):
+    ended_while_writing(place, signal.SIGKILL)
+    (left,) = (place / "tmp").iterdir()
+    assert (left / "run" / ".s.PGSQL.5432").exists()
+    os.utime(left, (0, 0))
+    process = command(place, "results.csv")
+    process.communicate()
+    assert process.returncode == 0
+    assert list((place / "tmp").iterdir()) == []
+
+
+def test_a_site_that_is_stopped_leaves_nothing(place):
+    process = ended_while_writing(place, signal.SIGTERM)
     assert process.returncode == 128 + signal.SIGTERM
     assert sorted(path.name for path in place.iterdir()) == ["home", "results.csv", "tmp"]
     assert list((place / "tmp").iterdir()) == []

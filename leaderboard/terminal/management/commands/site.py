@@ -16,7 +16,7 @@ from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark, Visibility
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.services import measure_variance, recompute
-from leaderboard.pages.site import MADE_BY, write_site
+from leaderboard.pages.site import MANIFEST, write_site
 from leaderboard.studies.answers import progress_bar
 from leaderboard.submissions.parsing.flat import add_table_options, table_options
 from leaderboard.terminal.command import DAILY, USAGE, ServiceCommand
@@ -43,6 +43,9 @@ class Command(ServiceCommand):
         parser.add_argument(
             "--benchmark", metavar="NAME", help="its name, where the file has none (the file's)"
         )
+        parser.add_argument(
+            "--set", nargs="+", metavar="FIELD=VALUE", help="fields of the policy, of a file: missing=zero"
+        )
         parser.add_argument("--only", metavar="NAME", help="the benchmark to take, of a file of several")
         add_table_options(parser)
 
@@ -62,7 +65,10 @@ class Command(ServiceCommand):
         if Path(source).is_file():
             call_command("migrate", verbosity=0)
             table = table_options(options, benchmark=benchmark)
-            chosen = self._computed(load_file(Path(source), table, only, self.stdout))
+            slug = load_file(Path(source), table, only, self.stdout)
+            if options["set"]:
+                call_command("policy", slug, "--set", *options["set"], stdout=self.stdout)
+            chosen = self._computed(slug)
         elif Path(source).name != source or Path(source).suffix:
             raise CommandError(f"There is no file {source}.", returncode=USAGE)
         else:
@@ -87,13 +93,20 @@ class Command(ServiceCommand):
 
 
 def check_replaceable(out: Path) -> None:
-    """Refuse a folder that holds anything but a site of this command."""
+    """Refuse a folder that holds any file but those of a site of this command."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise CommandError(f"{out} is not a folder. Choose another --out.", returncode=USAGE)
-    if out.is_dir() and any(out.iterdir()) and not (out / MADE_BY).exists():
-        raise CommandError(
-            f"{out} holds other files, which would be lost. Choose another --out.", returncode=USAGE
-        )
+    if out.resolve() in (Path.cwd(), *Path.cwd().parents):
+        raise CommandError(f"{out} cannot be replaced. Choose another --out.", returncode=USAGE)
+    manifest = out / MANIFEST
+    ours = set(manifest.read_text().splitlines()) if manifest.is_file() else set()
+    for path in out.rglob("*") if out.is_dir() else ():
+        if not path.is_dir() and str(path.relative_to(out)) not in ours:
+            raise CommandError(
+                f"{out} holds a file that this command did not write: {path.relative_to(out)}. "
+                "Move it away, or choose another --out.",
+                returncode=USAGE,
+            )
 
 
 @contextmanager
