@@ -96,7 +96,7 @@ def not_to_serve() -> str:
         return f"The database does not answer: {str(error).strip()}"
     finally:
         connection.close()
-    return why and f"The tables do not fit: {why}."
+    return why and f"The tables do not match this version: {why}."
 
 
 def when_ready(server: Any) -> None:
