@@ -107,7 +107,7 @@ class Pulse:
         if self._interrupted():
             raise Interrupted
         self.at = time.monotonic()
-        if self.at - self._written_at >= BEAT_EVERY:
+        if n_done == n_total or self.at - self._written_at >= BEAT_EVERY:
             runs.beat(self._run, n_done=n_done, n_total=n_total, as_of=timezone.now())
             self._written_at = self.at
 
