@@ -25,8 +25,8 @@ from django.db import transaction
 
 from analytics.names import without_case
 from leaderboard.accounts.models import User
-from leaderboard.catalog.models import NAME_LENGTH, Benchmark, MissingPlaces
-from leaderboard.catalog.queries import benchmark_of, policy_in_force
+from leaderboard.catalog.models import NAME_LENGTH, Agent, Benchmark, MissingPlaces
+from leaderboard.catalog.queries import MAX_NAMED, benchmark_of, policy_in_force
 from leaderboard.catalog.services import (
     AgentDescription,
     complete_agents,
@@ -46,6 +46,7 @@ from leaderboard.operations.models import Upload
 from leaderboard.operations.policies import put_in_force, with_missing_decided
 from leaderboard.operations.runs import Progress
 from leaderboard.operations.scheduler.children import environment
+from leaderboard.studies.answers import words
 from leaderboard.studies.versions import take_over
 from leaderboard.submissions.models import StatusChange, Submission
 from leaderboard.submissions.parsing.flat import (
@@ -60,7 +61,14 @@ from leaderboard.submissions.parsing.flat import (
 )
 from leaderboard.submissions.parsing.task_list import ListedTask, read_tasks
 from leaderboard.submissions.rows import KEY, OUTCOME
-from leaderboard.submissions.services import MatchedRows, append_changes, carry_details, draft, record
+from leaderboard.submissions.services import (
+    MatchedRows,
+    append_changes,
+    bump_data_version,
+    carry_details,
+    draft,
+    record,
+)
 
 ALONE = "The file"
 LARGEST = 64 * 2**20  # bytes
@@ -89,6 +97,7 @@ def load(
     slug: str,
     as_of: datetime,
     replace: bool = False,
+    own: bool = False,
     dry_run: bool = False,
     by: User | None = None,
     reason: str = "load",
@@ -99,7 +108,8 @@ def load(
 
     Rows that are stored already are skipped. A row that contradicts what is stored is a fault, or with
     `replace` supersedes the submission that holds it; a failure of the harness contradicts nothing. Subset
-    `versions` that were exported beside the file are taken over by a benchmark that has none.
+    `versions` that were exported beside the file are taken over by a benchmark that has none. With `own`,
+    agents of the file that submitters own are the operators' from now on.
     """
     files = {ALONE: flat} if isinstance(flat, FlatFile) else flat
     _check_spelling(files)
@@ -109,6 +119,7 @@ def load(
     for name, one in files.items():  # what one file stores the next one finds
         loads.append(_Load(one, benchmark, called=name, by=by, as_of=as_of))
         loads[-1].store(replace=replace, reason=reason, progress=progress)
+        loads[-1].look_for_owners(own=own, reason=reason)
     changes = [change for one in loads for change in one.changes]
     tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
     tasks_came = grouped_tasks(benchmark) != before
@@ -226,6 +237,28 @@ class _Load:
                 carry_details(old=replaces, new=submission)
         progress(len(drafts), len(drafts))
         complete_agents(benchmark=self.benchmark, agents=self.agents, descriptions=self.described)
+
+    def look_for_owners(self, *, own: bool, reason: str) -> None:
+        """Say which agents with new rows submitters own, who can add results to them; or take all over."""
+        taken = self.new | self.changed
+        flat = self.matched.flat
+        names = flat.agents if own else [flat.agents[i] for i in np.unique(flat.agent[taken])]
+        owned = {agent.name: agent for agent in map(self.agents.__getitem__, names) if agent.owner}
+        if not owned:
+            return
+        theirs = ", ".join(f"{name} ({agent.owner})" for name, agent in sorted(owned.items())[:MAX_NAMED])
+        more = f" and {len(owned) - MAX_NAMED:,} more" if len(owned) > MAX_NAMED else ""
+        if not own:
+            self.notes.append(
+                f"Submitters own {words.counted(len(owned), 'agent')} of this file and can add results: "
+                f"{theirs}{more}. Add --own to take them over."
+            )
+            return
+        with acting(by=self.by, reason=reason):
+            Agent.objects.filter(pk__in=[agent.pk for agent in owned.values()]).update(owner=None)
+            if not taken.any():
+                bump_data_version(benchmark=self.benchmark)
+        self.notes.append(f"Taken over from their submitters: {theirs}{more}.")
 
     @cached_property
     def changed(self) -> np.ndarray:

@@ -435,13 +435,18 @@ def reading(page: dict[str, Any], line: BoardLine) -> str:
 # --------------------------------------------------------------------------------------- Markdown and CSV
 
 
+def _page_as_text(benchmark: Benchmark, request: HttpRequest) -> dict[str, Any]:
+    """The board of the number in the address, or the latest. Raises Http404: there is none."""
+    try:
+        return board_page(benchmark, request.GET, number=number_in(request.GET.get("board", "")))
+    except (NoBoardYet, NoSuchBoard) as missing:
+        raise Http404(str(missing)) from missing
+
+
 @for_all
 def markdown(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)
-    try:
-        page = board_page(benchmark, request.GET, number=number_in(request.GET.get("board", "")))
-    except (NoBoardYet, NoSuchBoard) as missing:
-        raise Http404(str(missing)) from missing
+    page = _page_as_text(benchmark, request)
     board = page["board"]
     parts = [f"## {_escaped(benchmark.title)}"]
     parts += [_escaped(page[name]) for name in ("headline", "second_run", "scores") if page[name]]
@@ -466,11 +471,7 @@ def markdown(request: HttpRequest, slug: str) -> HttpResponse:
 @for_all
 def board_csv(request: HttpRequest, slug: str) -> HttpResponse:
     """The agents that the address shows, of those the ticked ones, with the columns of the whole board."""
-    benchmark = visible(slug)
-    try:
-        page = board_page(benchmark, request.GET, number=number_in(request.GET.get("board", "")))
-    except (NoBoardYet, NoSuchBoard) as missing:
-        raise Http404(str(missing)) from missing
+    page = _page_as_text(visible(slug), request)
     ticked = {number_in(text) for text in request.GET.getlist("a")}
     lines = [line for line in (*page["ranked"], *page["unranked"]) if not ticked or line.pk in ticked]
     named = {"Content-Disposition": f'attachment; filename="{slug}-board-{page["board"].number}.csv"'}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from analytics.record import Counting, Delivery, Record, resolve
+from analytics.record import Condition, Counting, Delivery, Record, resolve
 from tests.analytics.test_record import agents, rows_of
 
 N_TASKS = 20
@@ -18,7 +18,7 @@ def read(rows, n_agents, submitted=()):
             agents(n_agents),
             rows_of(rows, deliveries),
             tasks=TASKS,
-            settings=[(None, None, None, None)],
+            settings=[(None, None, None, None), (None, "j", None, None)],
             deliveries=deliveries,
             counting=counting,
         )
@@ -60,6 +60,14 @@ def test_what_submitters_deliver_has_no_say():
     found = resolve(Counting(), read(rows, 26, submitted=range(6, 26)))
     assert found.counting == Counting(missing="gap")
     assert found.reason == "6 of 6 agents can be ranked on all 20 tasks"
+
+
+def test_conditions_of_submitters_leave_an_operators_load_undecided():
+    """Where they leave fewer than five loaded agents to compare, the rule does not decide on those alone."""
+    rows = board(6, n_void=2) + [(i, j, 1.0, 1, 1) for i in (6, 7) for j in range(N_TASKS)]
+    counting = Counting(settings=(Condition(None, "j", None),))
+    found = resolve(counting, read(rows, 8, submitted=(6, 7)))
+    assert (found.reason, found.counting.missing) == ("", "gap")
 
 
 def test_half_of_the_agents_is_enough():

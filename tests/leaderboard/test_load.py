@@ -5,8 +5,9 @@ import json
 import pytest
 
 from leaderboard.catalog.models import Agent, Benchmark, Task
-from leaderboard.errors import Conflict, Faulty
+from leaderboard.errors import Conflict, Faulty, Forbidden
 from leaderboard.submissions.models import Outcome, OutcomeDetail, Setting, StatusChange, Submission
+from tests.leaderboard.world import deliver, token
 from tests.toys import AS_OF, HEAD, csv_text, load_text
 
 ROW = "Toy,a,Loop,M,2026-01-05"
@@ -224,3 +225,23 @@ def test_real_files_load(db, real_data, file, n_agents, n_tasks, n_rows):
 def test_metadata_is_json(db):
     load_text(f'{HEAD},note\n{ROW},t1,1,1,"say ""hi"", ü"\n')
     assert json.loads(json.dumps(OutcomeDetail.objects.get().metadata)) == {"note": 'say "hi", ü'}
+
+
+def test_a_name_that_a_submitter_took_before_is_named_and_can_be_taken_over(db):
+    load_text(csv_text({"a": "1010"}))
+    eve, row = token("eve@example.org"), {"task": "t00", "trial": 1, "outcome": 1}
+    deliver(eve, [row], {"name": "b", "scaffold": "Loop", "model": "Model b"})
+    assert load_text(csv_text({"a": "1010"})).notes == ()
+    text = csv_text({"a": "1010", "b": "1110"})
+    theirs = "Submitters own 1 agent of this file and can add results: b (eve@example.org)."
+    assert load_text(text).notes == (f"{theirs} Add --own to take them over.",)
+    assert Agent.objects.get(name="b").owner == eve.user
+
+    before = Benchmark.objects.get().data_version
+    assert load_text(text, own=True).notes == ("Taken over from their submitters: b (eve@example.org).",)
+    assert Agent.objects.get(name="b").owner is None
+    assert Benchmark.objects.get().data_version == before + 1
+    late = {"task": "t03", "trial": 2, "outcome": 0}
+    with pytest.raises(Forbidden):
+        deliver(eve, [late], {"name": "b", "scaffold": "Loop", "model": "Model b"})
+    assert load_text(text, own=True).notes == ()

@@ -73,6 +73,9 @@ class Command(ServiceCommand):
             "--replace", action="store_true", help="replace submissions that the file contradicts"
         )
         parser.add_argument(
+            "--own", action="store_true", help="take over agents of the file that submitters own"
+        )
+        parser.add_argument(
             "--subsets", type=Path, metavar="FILE", help="the file that `export --with-subsets` wrote"
         )
         add_table_options(parser)
@@ -86,6 +89,7 @@ class Command(ServiceCommand):
         only: str | None,
         dry_run: bool,
         replace: bool,
+        own: bool,
         subsets: Path | None,
         **options: Any,
     ) -> None:
@@ -96,7 +100,7 @@ class Command(ServiceCommand):
         if subsets:
             report = put_back(flat, slug=benchmark, dry_run=dry_run, subsets=subsets)
         else:
-            report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace)
+            report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace, own=own)
         stored = [one.flat for one in imported]
         self.stdout.write("".join(map(read_as, imported)) + summary(report, dry_run=dry_run) + notes(*stored))
         if not dry_run:
@@ -207,12 +211,23 @@ def read_as(imported: Imported) -> str:
 
 
 def store(
-    flat: FlatFile | Mapping[str, FlatFile], *, slug: str, dry_run: bool = False, replace: bool = False
+    flat: FlatFile | Mapping[str, FlatFile],
+    *,
+    slug: str,
+    dry_run: bool = False,
+    replace: bool = False,
+    own: bool = False,
 ) -> LoadReport:
     check_slug(slug)
     with progress_bar("Storing") as progress:
         return load(
-            flat=flat, slug=slug, as_of=timezone.now(), dry_run=dry_run, replace=replace, progress=progress
+            flat=flat,
+            slug=slug,
+            as_of=timezone.now(),
+            dry_run=dry_run,
+            replace=replace,
+            own=own,
+            progress=progress,
         )
 
 

@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from leaderboard.boards.queries import NoBoardYet
-from leaderboard.called import PROGRAM
+from leaderboard.called import PROGRAM, set_command
 from leaderboard.catalog.models import Benchmark, Visibility
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.services import measure_variance, recompute
@@ -27,24 +27,22 @@ from leaderboard.terminal.management.commands.recompute import board_text
 class Command(ServiceCommand):
     group = DAILY
     help = (
-        "Write the pages of a benchmark as files, for any web server. From a file of outcomes, "
-        "this takes a database of its own and deletes it at the end."
+        "Write the pages of a benchmark as files, for any web server. From a file of outcomes, it uses a database "
+        "of its own and deletes that at the end."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("source", metavar="SOURCE", help="a file of outcomes, or the name of a benchmark")
         parser.add_argument("--out", type=Path, default=Path("site"), help="the folder to write (site)")
-        parser.add_argument("--url", default="", help="where it will be served: for the card, badge and feed")
+        parser.add_argument("--url", default="", help="where it will be served")
         parser.add_argument(
             "--validate",
             action="store_true",
-            help="also check the selection of tasks: takes a minute or more",
+            help="also validate; takes a minute or more",
         )
+        parser.add_argument("--benchmark", metavar="NAME", help="its name, if the file has none")
         parser.add_argument(
-            "--benchmark", metavar="NAME", help="its name, where the file has none (the file's)"
-        )
-        parser.add_argument(
-            "--set", nargs="+", metavar="FIELD=VALUE", help="fields of the policy, of a file: missing=zero"
+            "--set", nargs="+", metavar="FIELD=VALUE", help="policy fields, for a file: missing=zero"
         )
         parser.add_argument("--only", metavar="NAME", help="the benchmark to take, of a file of several")
         add_table_options(parser)
@@ -71,6 +69,10 @@ class Command(ServiceCommand):
             chosen = self._computed(slug)
         elif Path(source).name != source or Path(source).suffix:
             raise CommandError(f"There is no file {source}.", returncode=USAGE)
+        elif options["set"]:
+            raise CommandError(
+                f"--set is for a file. Type: {set_command(source, options['set'])}", returncode=USAGE
+            )
         else:
             chosen = benchmark_of(source)
         if validate:
