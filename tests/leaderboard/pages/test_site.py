@@ -124,8 +124,10 @@ def test_what_cannot_be_written_is_refused(run, toy, tmp_path):
     toy.save()
     with pytest.raises(CommandError, match="toy is not public"):
         run("site", "toy", "--out", str(tmp_path / "site"))
-    with pytest.raises(CommandError, match=r"There is no file results\.csv\."):
+    with pytest.raises(CommandError, match=r"File not found: results\.csv\."):
         run("site", "results.csv")
+    with pytest.raises(CommandError, match=r"--set is for a file\. Type: manage.py policy toy --set"):
+        run("site", "toy", "--out", str(tmp_path / "site"), "--set", "missing=zero")
     with pytest.raises(CommandError, match="There is no benchmark 'other'"):
         run("site", "other")
 

@@ -27,8 +27,8 @@ from leaderboard.terminal.management.commands.recompute import board_text
 class Command(ServiceCommand):
     group = DAILY
     help = (
-        "Write the pages of a benchmark as files, for any web server. From a file of outcomes, it uses a database "
-        "of its own and deletes that at the end."
+        "Write the pages of a benchmark as files, for any web server. From a file of outcomes, it uses a "
+        "database of its own and deletes that at the end."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -68,7 +68,10 @@ class Command(ServiceCommand):
                 call_command("policy", slug, "--set", *options["set"], stdout=self.stdout)
             chosen = self._computed(slug)
         elif Path(source).name != source or Path(source).suffix:
-            raise CommandError(f"There is no file {source}.", returncode=USAGE)
+            raise CommandError(
+                f"File not found: {source}. Give a file of outcomes or the name of a benchmark.",
+                returncode=USAGE,
+            )
         elif options["set"]:
             raise CommandError(
                 f"--set is for a file. Type: {set_command(source, options['set'])}", returncode=USAGE
