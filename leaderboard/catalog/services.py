@@ -1,6 +1,6 @@
 """Writes to the catalog. Each runs inside the caller's transaction where there is one."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from django.db import transaction
@@ -110,9 +110,15 @@ def _check_stays(field: str, known: Mapping[str, str], delivered: Mapping[str, s
 
 
 def ensure_agents(
-    *, benchmark: Benchmark, descriptions: Iterable[AgentDescription], owner: User | None
+    *,
+    benchmark: Benchmark,
+    descriptions: Iterable[AgentDescription],
+    owner: User | None,
+    describe_owned: bool = False,
 ) -> dict[str, Agent]:
     """Return the agents by the names given, made where new, each locked until the transaction ends.
+
+    `describe_owned`: agents that submitters own are described as here from now on.
 
     The lock makes two deliveries for one agent wait for each other; it is taken in order of id, and after
     that of the owner's account, which the caller holds (`lock_account`), so that nobody waits in a circle. An
@@ -137,6 +143,8 @@ def ensure_agents(
     if new:
         _create_agents(benchmark, new, owner)
     agents = _locked(benchmark, names)
+    if describe_owned:
+        _describe([(a, d) for d in descriptions if (a := agents[folded(d.name)]).owner])
     _check_same(((agents[folded(d.name)], d) for d in descriptions), by_operator=owner is None)
     by_id = {agent.pk: agent for agent in agents.values()}
     locked = (agents[folded(d.name)] for d in descriptions)
@@ -170,6 +178,15 @@ def _create_agents(benchmark: Benchmark, new: list[AgentDescription], owner: Use
         ),
         ignore_conflicts=True,
     )
+
+
+def _describe(pairs: Sequence[tuple[Agent, AgentDescription]]) -> None:
+    scaffolds = _ensure_names(Scaffold, [d.scaffold for _, d in pairs])
+    models = _ensure_names(Model, [d.model for _, d in pairs])
+    for agent, d in pairs:
+        agent.scaffold, agent.model = scaffolds[folded(d.scaffold)], models[folded(d.model)]
+        agent.version, agent.organisation = d.version, d.organisation
+        agent.save(update_fields=["scaffold", "model", "version", "organisation"])
 
 
 def _check_looks_like_none(
@@ -290,24 +307,25 @@ def _check_same(pairs: Iterable[tuple[Agent, AgentDescription]], *, by_operator:
             if value and folded(value) != folded(getattr(stored, field)):
                 fields.append(field)
         if fields not in ([], ["version"] if by_operator and not agent.version else []):
-            differing.append((stored, described, fields))
+            differing.append((agent, stored, described, fields))
     if not differing:
         return
     sentences = []
-    for stored, described, fields in differing[:N_NAMED]:
+    for agent, stored, described, fields in differing[:N_NAMED]:
         known, new = (
             ", ".join(f"{field} {getattr(side, field)!r}" for field in fields) for side in (stored, described)
         )
-        sentences.append(
-            f"The agent {described.name!r} is known here with {known}, but was delivered with {new}; "
-            "a changed agent needs a name of its own."
-        )
+        sentence = f"The agent {described.name!r} is known here with {known}, but was delivered with {new}; "
+        if by_operator and agent.owner:
+            sentences.append(f"{sentence}{agent.owner} owns the name. Add --own to take it over.")
+        else:
+            sentences.append(f"{sentence}a changed agent needs a name of its own.")
     raise AgentMismatch(
         "\n".join(sentences) + _in_all(len(differing), "agents"),
         code="agent_described_otherwise",
         agents=[
             {"stored": stored._asdict(), "delivered": described._asdict()}
-            for stored, described, _ in differing[:N_NAMED]
+            for _, stored, described, _ in differing[:N_NAMED]
         ],
     )
 

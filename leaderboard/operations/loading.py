@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 from argparse import ArgumentError, ArgumentParser
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replaced
 from datetime import UTC, datetime
@@ -48,7 +48,7 @@ from leaderboard.operations.runs import Progress
 from leaderboard.operations.scheduler.children import environment
 from leaderboard.studies.answers import words
 from leaderboard.studies.versions import take_over
-from leaderboard.submissions.models import StatusChange, Submission
+from leaderboard.submissions.models import LIVE, Status, StatusChange, Submission
 from leaderboard.submissions.parsing.flat import (
     MAX_FAULTS,
     Fault,
@@ -66,6 +66,7 @@ from leaderboard.submissions.services import (
     append_changes,
     bump_data_version,
     carry_details,
+    change_status,
     draft,
     record,
 )
@@ -109,7 +110,8 @@ def load(
     Rows that are stored already are skipped. A row that contradicts what is stored is a fault, or with
     `replace` supersedes the submission that holds it; a failure of the harness contradicts nothing. Subset
     `versions` that were exported beside the file are taken over by a benchmark that has none. With `own`,
-    agents of the file that submitters own are the operators' from now on.
+    agents of the file that submitters own are the operators' from now on, described as in the file; what
+    submitters stored of them is withdrawn.
     """
     files = {ALONE: flat} if isinstance(flat, FlatFile) else flat
     _check_spelling(files)
@@ -117,13 +119,14 @@ def load(
     before = grouped_tasks(benchmark)
     loads = list[_Load]()
     for name, one in files.items():  # what one file stores the next one finds
-        loads.append(_Load(one, benchmark, called=name, by=by, as_of=as_of))
-        loads[-1].store(replace=replace, reason=reason, progress=progress)
-        loads[-1].look_for_owners(own=own, reason=reason)
+        loads.append(_Load(one, benchmark, called=name, by=by, as_of=as_of, own=own, reason=reason))
+        loads[-1].store(replace=replace, progress=progress)
     changes = [change for one in loads for change in one.changes]
     tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
     tasks_came = grouped_tasks(benchmark) != before
     append_changes(benchmark=benchmark, changes=changes, tasks_came=tasks_came)
+    if any(one.takes_over for one in loads):
+        bump_data_version(benchmark=benchmark)
     decided = list[str]()
     if versions is None:
         decided = list(_decide_missing(benchmark, dry_run=dry_run, as_of=as_of, by=by, reason=reason))
@@ -203,9 +206,17 @@ class _Load:
     """A file's rows, as far as they are new or contradict what is stored, and what came of them."""
 
     def __init__(
-        self, flat: FlatFile, benchmark: Benchmark, *, called: str, by: User | None, as_of: datetime
+        self,
+        flat: FlatFile,
+        benchmark: Benchmark,
+        *,
+        called: str,
+        by: User | None,
+        as_of: datetime,
+        own: bool,
+        reason: str,
     ) -> None:
-        self.benchmark, self.called, self.by, self.as_of = benchmark, called, by, as_of
+        self.benchmark, self.called, self.by, self.as_of, self.reason = benchmark, called, by, as_of, reason
         self.metadata = metadata = FileMetadata(flat)
         columns = (flat.agents, flat.scaffolds, flat.models, metadata.versions, metadata.organisations)
         self.described = [AgentDescription(*values) for values in zip(*columns, strict=True)]
@@ -216,49 +227,63 @@ class _Load:
                 groups=dict(zip(flat.tasks, flat.groups, strict=True)),
             )
             naming.free_unused(benchmark=benchmark, names=flat.agents, by=None, as_of=as_of)
-            self.agents = ensure_agents(benchmark=benchmark, descriptions=self.described, owner=None)
+            self.agents = ensure_agents(
+                benchmark=benchmark, descriptions=self.described, owner=None, describe_owned=own
+            )
         except Refusal as refusal:
             if called != ALONE:
                 refusal.args = (f"{called}: {refusal}",)
             raise
         self.notes = list(_notes(benchmark, flat, self.described, called))
+        self.n_submissions, self.changes, self.takes_over = 0, list[StatusChange](), False
+        if own:
+            self._take_over()
         self.matched = MatchedRows(metadata.flat, benchmark=benchmark, agents=self.agents)
-        self.n_submissions, self.changes = 0, list[StatusChange]()
 
-    def store(self, *, replace: bool, reason: str, progress: Progress) -> None:
+    def store(self, *, replace: bool, progress: Progress) -> None:
         if self.changed.any() and not replace:
             raise self.contradiction()
         drafts = list(self.drafts())
         self.n_submissions = len(drafts)
         for done, (submission, rows, replaces) in enumerate(drafts):
             progress(done, len(drafts))
-            self.changes += record(submission, rows, reason=reason, replaces=replaces)
+            self.changes += record(submission, rows, reason=self.reason, replaces=replaces)
             if replaces:
                 carry_details(old=replaces, new=submission)
         progress(len(drafts), len(drafts))
         complete_agents(benchmark=self.benchmark, agents=self.agents, descriptions=self.described)
-
-    def look_for_owners(self, *, own: bool, reason: str) -> None:
-        """Say which agents with new rows submitters own, who can add results to them; or take all over."""
-        taken = self.new | self.changed
         flat = self.matched.flat
-        names = flat.agents if own else [flat.agents[i] for i in np.unique(flat.agent[taken])]
-        owned = {agent.name: agent for agent in map(self.agents.__getitem__, names) if agent.owner}
-        if not owned:
-            return
-        theirs = ", ".join(f"{name} ({agent.owner})" for name, agent in sorted(owned.items())[:MAX_NAMED])
-        more = f" and {len(owned) - MAX_NAMED:,} more" if len(owned) > MAX_NAMED else ""
-        if not own:
+        with_new = {flat.agents[i] for i in np.unique(flat.agent[self.new | self.changed])}
+        if owned := self._owned(with_new):
             self.notes.append(
                 f"Submitters own {words.counted(len(owned), 'agent')} of this file and can add results: "
-                f"{theirs}{more}. Add --own to take them over."
+                f"{_named(owned)}. Add --own to take them over."
             )
+
+    def _take_over(self) -> None:
+        """Own the agents of the file that submitters own, and withdraw what these stored."""
+        owned = self._owned(self.agents)
+        self.takes_over = bool(owned)
+        if not owned:
             return
-        with acting(by=self.by, reason=reason):
-            Agent.objects.filter(pk__in=[agent.pk for agent in owned.values()]).update(owner=None)
-            if not taken.any():
-                bump_data_version(benchmark=self.benchmark)
-        self.notes.append(f"Taken over from their submitters: {theirs}{more}.")
+        stored = Submission.objects.filter(agent__in=owned, loaded=False, status__in=LIVE).select_related(
+            "agent"
+        )
+        gone = list(stored.order_by("pk"))
+        note = f"Taken over from their submitters: {_named(owned)}."
+        if gone:
+            note += f" Withdrawn: {words.counted(len(gone), 'submission')}. Earlier boards keep them."
+        self.notes.append(note)
+        with acting(by=self.by, reason=self.reason):
+            self.changes += change_status(
+                submissions=gone, status=Status.WITHDRAWN, at=self.as_of, by=self.by, reason=self.reason
+            )
+            for agent in owned:
+                agent.owner = None
+                agent.save(update_fields=["owner"])
+
+    def _owned(self, names: Collection[str]) -> list[Agent]:
+        return [agent for name, agent in sorted(self.agents.items()) if name in names and agent.owner]
 
     @cached_property
     def changed(self) -> np.ndarray:
@@ -288,6 +313,9 @@ class _Load:
             for i, row in zip(where, rows.to_pylist(), strict=False)
         )
         message = f"{self.called} contradicts stored results. Nothing was stored."
+        flat = self.matched.flat
+        if owned := self._owned({flat.agents[i] for i in np.unique(flat.agent[where])}):
+            message += f" Submitters own {_named(owned)}. To take them over: --own."
         return Faulty(message, faults=faults, n_faults=len(where))
 
     def drafts(self) -> Iterator[tuple[Submission, pa.Table, list[Submission]]]:
@@ -330,6 +358,11 @@ class _Load:
             replaces=replaces[0] if replaces else None,
         )
         return submission, rows, replaces
+
+
+def _named(owned: Sequence[Agent]) -> str:
+    named = ", ".join(f"{agent.name} ({agent.owner})" for agent in owned[:MAX_NAMED])
+    return named + (f" and {len(owned) - MAX_NAMED:,} more" if len(owned) > MAX_NAMED else "")
 
 
 def _outcome_text(row: dict[str, object]) -> str:

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from leaderboard.catalog.models import Agent, Benchmark, Task
+from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
+from leaderboard.catalog.services import AgentMismatch
 from leaderboard.errors import Conflict, Faulty, Forbidden
 from leaderboard.submissions.models import Outcome, OutcomeDetail, Setting, StatusChange, Submission
 from tests.leaderboard.world import deliver, token
@@ -238,10 +239,45 @@ def test_a_name_that_a_submitter_took_before_is_named_and_can_be_taken_over(db):
     assert Agent.objects.get(name="b").owner == eve.user
 
     before = Benchmark.objects.get().data_version
-    assert load_text(text, own=True).notes == ("Taken over from their submitters: b (eve@example.org).",)
+    taken = "Taken over from their submitters: b (eve@example.org)."
+    withdrawn = " Withdrawn: 1 submission. Earlier boards keep them."
+    assert load_text(text, own=True).notes == (taken + withdrawn,)
     assert Agent.objects.get(name="b").owner is None
-    assert Benchmark.objects.get().data_version == before + 1
+    assert Benchmark.objects.get().data_version > before
+    assert {one.loaded for one in Submission.objects.filter(agent__name="b", status="accepted")} == {True}
     late = {"task": "t03", "trial": 2, "outcome": 0}
     with pytest.raises(Forbidden):
         deliver(eve, [late], {"name": "b", "scaffold": "Loop", "model": "Model b"})
     assert load_text(text, own=True).notes == ()
+
+
+def test_a_name_that_a_submitter_took_with_other_results_or_another_scaffold_is_taken_over(db):
+    load_text(csv_text({"a": "1010"}))
+    eve, mallory = token("eve@example.org"), token("mallory@example.org")
+    described = {"scaffold": "Loop", "model": "Model b"}
+    deliver(eve, [{"task": "t00", "trial": 1, "outcome": 0}], {"name": "b", **described})
+    other = {"name": "c", "scaffold": "Other", "model": "Model b"}
+    deliver(mallory, [{"task": "t00", "trial": 1, "outcome": 0}], other)
+    with pytest.raises(Faulty, match=r"Submitters own b \(eve@example.org\). To take them over: --own."):
+        load_text(csv_text({"b": "1110"}), replace=False)
+    with pytest.raises(
+        AgentMismatch, match=r"mallory@example.org owns the name\. Add --own"
+    ):
+        load_text(csv_text({"c": "1110"}), replace=False)
+    load_text(csv_text({"b": "1110", "c": "1110"}), own=True)
+    assert not StatusChange.objects.filter(submission__loaded=False, status="withdrawn", reason="")
+    agents = Agent.objects.filter(name__in="bc").values_list("owner", "scaffold__name")
+    assert set(agents) == {(None, "Loop")}
+    counting = Submission.objects.filter(agent__name__in="bc", status="accepted")
+    assert [(one.loaded, one.n_outcomes) for one in counting] == [(True, 4), (True, 4)]
+
+
+def test_two_squatted_names_of_six_do_not_keep_missing_results_undecided(db):
+    load_text(csv_text({"x": "1010"}), missing="auto")
+    eve = token("eve@example.org")
+    for name in ("e", "f"):
+        row = {"task": "t00", "trial": 1, "outcome": 1}
+        deliver(eve, [row], {"name": name, "scaffold": "Loop", "model": f"Model {name}"})
+    text = csv_text(dict.fromkeys("bcdef", "1110"))
+    load_text(text, missing="auto", own=True)
+    assert Policy.objects.order_by("number").last().resolved_from

@@ -73,7 +73,9 @@ class Command(ServiceCommand):
             "--replace", action="store_true", help="replace submissions that the file contradicts"
         )
         parser.add_argument(
-            "--own", action="store_true", help="take over agents of the file that submitters own"
+            "--own",
+            action="store_true",
+            help="take over agents that submitters own, and withdraw what these submitted",
         )
         parser.add_argument(
             "--subsets", type=Path, metavar="FILE", help="the file that `export --with-subsets` wrote"
