@@ -135,6 +135,8 @@ class Site:
         if kind == "text/css":
             for source in SOURCE_IN_CSS.findall(content.decode()):
                 self.reach(urljoin(address, source))
+        if kind == "application/json":
+            return content.replace(f'"{self.api}/'.encode(), b'"')  # its neighbours
         if kind not in TEXTS:
             return content
         link = cache(partial(self._link, address))

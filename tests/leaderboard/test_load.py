@@ -260,9 +260,7 @@ def test_a_name_that_a_submitter_took_with_other_results_or_another_scaffold_is_
     deliver(mallory, [{"task": "t00", "trial": 1, "outcome": 0}], other)
     with pytest.raises(Faulty, match=r"Submitters own b \(eve@example.org\). To take them over: --own."):
         load_text(csv_text({"b": "1110"}), replace=False)
-    with pytest.raises(
-        AgentMismatch, match=r"mallory@example.org owns the name\. Add --own"
-    ):
+    with pytest.raises(AgentMismatch, match=r"mallory@example.org owns the name\. Add --own"):
         load_text(csv_text({"c": "1110"}), replace=False)
     load_text(csv_text({"b": "1110", "c": "1110"}), own=True)
     assert not StatusChange.objects.filter(submission__loaded=False, status="withdrawn", reason="")

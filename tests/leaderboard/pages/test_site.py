@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Barrier
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -80,7 +82,7 @@ def test_nothing_asks_a_server(site):
     for place, page in read(site).items():
         assert "form" not in page.tags, place
     for file in site.rglob("*"):
-        if file.suffix in (".html", ".svg", ".xml", ".md"):
+        if file.suffix in (".html", ".svg", ".xml", ".md", ".json"):
             assert not re.search(r"bandstand\.invalid|localhost|/api/v1|/b/toy", file.read_text()), file
 
 
@@ -165,6 +167,32 @@ def test_a_site_that_fails_leaves_the_one_before_it(tmp_path):
     with pytest.raises(FileNotFoundError), replacing_folder(out) as folder:
         (folder / "index.html").write_text((folder / "nothing").read_text())
     assert (out / "index.html").read_text() == "before"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_what_a_kill_left_goes_after_a_day(tmp_path):
+    out, fresh, old = tmp_path / "site", tmp_path / ".site-a.new", tmp_path / ".site-b.new"
+    for folder in (fresh, old):
+        (folder / "new").mkdir(parents=True)
+    day_ago = time.time() - 25 * 60 * 60
+    os.utime(old, (day_ago, day_ago))
+    with replacing_folder(out):
+        pass
+    assert {*tmp_path.iterdir()} == {out, fresh}
+
+
+def test_sites_that_end_at_one_moment_follow_each_other(tmp_path):
+    out, barrier = tmp_path / "site", Barrier(8)
+
+    def write(number):
+        with replacing_folder(out) as folder:
+            (folder / "index.html").write_text(f"{number}")
+            barrier.wait()
+        return number
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(write, range(8))) == list(range(8))
+    assert int((out / "index.html").read_text()) in range(8)
     assert list(tmp_path.iterdir()) == [out]
 
 

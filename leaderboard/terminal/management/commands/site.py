@@ -1,10 +1,12 @@
+import fcntl
+import os
 import shutil
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
-from time import monotonic
+from time import monotonic, time
 from typing import Any
 
 from django.core.management import call_command
@@ -22,6 +24,8 @@ from leaderboard.submissions.parsing.flat import add_table_options, table_option
 from leaderboard.terminal.command import DAILY, USAGE, ServiceCommand
 from leaderboard.terminal.management.commands.demo import load_file
 from leaderboard.terminal.management.commands.recompute import board_text
+
+LONGEST = 24 * 60 * 60  # seconds that writing a site may take
 
 
 class Command(ServiceCommand):
@@ -116,15 +120,30 @@ def check_replaceable(out: Path) -> None:
 
 @contextmanager
 def replacing_folder(out: Path) -> Iterator[Path]:
-    """A new folder that takes the place of the old one only once it is whole."""
+    """A new folder that replaces the old one only once it is whole; what a kill left is removed, too."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    for left in out.parent.glob(f".{out.name}-*.new"):
+        if time() - left.stat().st_mtime > LONGEST:
+            shutil.rmtree(left, ignore_errors=True)
+    temporary = Path(mkdtemp(prefix=f".{out.name}-", suffix=".new", dir=out.parent))
     try:
         new, old = temporary / "new", temporary / "old"
         new.mkdir()
         yield new
-        if out.exists():
-            out.rename(old)
-        new.rename(out)
+        with locked(out.parent):
+            if out.exists():
+                out.rename(old)
+            new.rename(out)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One process at a time."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
