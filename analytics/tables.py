@@ -9,6 +9,7 @@ rules of the flat file, at the door of data frames (`from_arrow`).
 import argparse
 import csv
 import io
+import json
 import re
 import shlex
 from collections import Counter, defaultdict
@@ -51,9 +52,12 @@ NOT_STATED = "not stated"  # as files say of a scaffold or a model
 DELIMITERS = ("\t", ";", "|", ",")
 MAX_TEXT_CELLS = 20_000_000
 N_LOOKED, N_NAMED = 50, 8  # rows in which the header is looked for, and heads that a refusal lists
-OTHER_NAMES = {**ALIASES, "date": "submitted_at"} | dict.fromkeys(("system", "submission"), "agent")
-OTHER_NAMES |= dict.fromkeys(("instance", "problem", "question"), "task")
-OTHER_NAMES |= dict.fromkeys(("instance_id", "problem_id", "question_id"), "task")
+OTHER_NAMES = {**ALIASES, "date": "submitted_at", "task_name": "task", "agent_name": "agent"}
+OTHER_NAMES |= {f"{noun}{end}": "agent" for noun in ("system", "submission") for end in ("", "_name")}
+OTHER_NAMES |= {
+    f"{noun}{end}": "task" for noun in ("instance", "problem", "question") for end in ("", "_id", "_name")
+}
+OUTCOMES = {"resolved", "solved", "passed", "pass", "success", "correct", "is_correct", "result", "reward"}
 PASSED = ("1", "true", "pass", "passed", "resolved", "yes", "✓", "✔", "☑", "✅")
 FAILED = ("0", "false", "fail", "failed", "unresolved", "no", "✗", "✘", "☒", "❌")
 TRUTH_WORDS = dict.fromkeys(PASSED, "1") | dict.fromkeys(FAILED, "0")
@@ -143,13 +147,29 @@ def is_table(path: Path, options: TableOptions = AS_FOUND) -> bool:
     if wide_encoding(first):
         return True
     plain = first.decode("utf-8-sig", "replace").lstrip()
-    if not plain or plain[0] in "{[" or "\0" in plain or path.name.lower().endswith(NDJSON_NAMES):
+    if not plain or plain[0] == "[" or "\0" in plain:
+        return False
+    if _is_records(plain):
+        keys = _keys(plain.splitlines()[0])
+        return bool(keys) and not {*keys, *aliases_in(keys).values()}.issuperset(REQUIRED)
+    if path.name.lower().endswith(NDJSON_NAMES):
         return False
     try:
         heads = next(csv.reader([plain.splitlines()[0]]))
     except csv.Error:
         return False
     return not {*heads, *aliases_in(heads).values()}.issuperset(REQUIRED)
+
+
+def _is_records(text: str) -> bool:
+    return text.removeprefix("\ufeff").lstrip()[:1] == "{"
+
+
+def _keys(record: str) -> list[str]:
+    try:
+        return list(json.loads(record))
+    except (ValueError, RecursionError):
+        return []
 
 
 # its name, texts in rows and columns, "" where nothing stands, and the day that numbered dates count from
@@ -190,6 +210,8 @@ def read_table(
     """
     called = printable(called or path.name)
     (sheet, _, epoch), table = _choose_sheet(_read_sheets(path, options, limits, called), options, called)
+    if _is_records(head(path).decode("utf-8", "replace")):
+        table = replace(table, rows=table.rows - 1, header=None)
     with _naming(sheet):
         texts, rows, n_blank = _read_values(table, epoch, options)
         n_counted = 0 if table.across else count_trials(texts)
@@ -261,6 +283,7 @@ def in_table(error: FlatFileError, table: _Table, texts: Any, options: TableOpti
         if table.across and options.wide is None:
             heads = f"--column {table.across}=HEAD --column outcome=HEAD"
             return refuse(f"{rule}; if each row is a trial, add {heads}")
+        return refuse(f"{rule}; a result is a number from 0 to 1, a percentage (75%), or pass or fail")
     if table.across:
         _check_rows(texts, "agent" if table.across == "task" else "task")
     faults = list(dict.fromkeys(_locate(error.faults, table)))
@@ -297,7 +320,9 @@ def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str)
         if options.sheet is not None and not first.startswith(ZIP):
             raise refuse("the file has no sheets; remove --sheet")
         if not first.startswith(ZIP):
-            return [(called, _parse_delimited(_read_text(path, limits)), EPOCH)]
+            text = _read_text(path, limits)
+            parse = _parse_records if _is_records(text) else _parse_delimited
+            return [(called, parse(text), EPOCH)]
         workbook, is_1904 = bounded(path, limits)
         try:
             from python_calamine import CalamineError
@@ -357,8 +382,7 @@ def _parse_delimited(text: str) -> Any:
     mark = max(DELIMITERS, key=lambda mark: n_fields[mark][len(n_fields[mark]) // 2])
     n_cells = max(text.count("\n"), text.count("\r")) * n_fields[mark][-1]
     if n_cells > MAX_TEXT_CELLS:
-        rule = f"the table has {n_cells:,} cells, more than the limit of {MAX_TEXT_CELLS:,}"
-        raise refuse(f"{rule}; write it as a flat file (docs/flat-file.md)")
+        raise _too_many(n_cells)
     lines.seek(0)
     try:
         shape = {"header": None, "names": range(n_fields[mark][-1]), "index_col": False}
@@ -367,6 +391,24 @@ def _parse_delimited(text: str) -> Any:
     except pandas.errors.ParserError as error:
         raise refuse(_why_uneven(str(error))) from None
     return cells.map(_normalize_space)
+
+
+def _too_many(n_cells: int) -> FlatFileError:
+    rule = f"the table has {n_cells:,} cells, more than the limit of {MAX_TEXT_CELLS:,}"
+    return refuse(f"{rule}; write it as a flat file (docs/flat-file.md)")
+
+
+def _parse_records(text: str) -> Any:
+    """Read a JSON object a line; the keys of all become a header."""
+    pandas = pandas_there()
+    try:
+        records = pandas.read_json(io.StringIO(text), lines=True, dtype=False, precise_float=True)
+    except (TypeError, ValueError):
+        raise refuse("a line is not a JSON object; write one object a line") from None
+    if records.size > MAX_TEXT_CELLS:
+        raise _too_many(records.size)
+    cells = records.astype(object).where(records.notna(), "").map(_cell_text)
+    return pandas.DataFrame([[*map(str, cells.columns)], *cells.to_numpy().tolist()])
 
 
 def _why_uneven(error: str) -> str:
@@ -402,6 +444,9 @@ def _find_table(cells: Any, options: TableOptions) -> _Table:
     heads = {i: text for i, text in cells.iloc[place].items() if text or (body[i] != "").any()}
     if options.wide if options.wide is not None else len(known.keys() & {"agent", "task"}) < 2:
         return _melt(body, heads, known, place + 1)
+    outcomes = [i for i, text in heads.items() if _snake_case(text) in OUTCOMES and i not in known.values()]
+    if "outcome" not in known and len(outcomes) == 1:
+        known["outcome"] = outcomes[0]
     for name in ("agent", "task", "outcome"):
         if name not in known:
             raise refuse(f"{name}: no column is called so; {_ask_which(heads, name)}")
@@ -585,7 +630,7 @@ def _note(sheet: str, table: _Table, n_blank: int, n_counted: int) -> str:
     key = "agent" if table.across == "task" else "task"
     wide = f"a wide table, a row for each {key} and a column for each {table.across}"
     shape = wide if table.across else "a long table"
-    parts = [f"Read {sheet} as {shape}, header in row {table.header}"]
+    parts = [f"Read {sheet} as {shape}" + (f", header in row {table.header}" if table.header else "")]
     parts += [f"{quoted(text)} as {name}" for name, text in table.heads.items() if _snake_case(text) != name]
     parts += [f"blank outcomes, missing: {n_blank:,}"] if n_blank else []
     parts += [f"up to {n_counted:,} rows of an agent and a task, counted as trials"] if n_counted > 1 else []

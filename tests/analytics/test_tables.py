@@ -296,6 +296,31 @@ def test_rows_of_one_agent_and_task_are_its_trials(tmp_path):
     assert read(tmp_path / "a.parquet", as_of=AS_OF).trial.tolist() == [1, 1, 2, 1, 3]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("heads.csv", "Agent Name,Problem ID,Resolved\nA,x,yes\nA,y,no\n"),
+        ("model.csv", "model,instance_id,success\nA,x,True\nA,y,False\n"),
+        (
+            "records.ndjson",
+            '{"agent": "A", "task": "x", "outcome": true}\n{"agent":"A","task":"y","outcome":0}\n',
+        ),
+        (
+            "bom.jsonl",
+            '\ufeff{"task": "x", "agent_name": "A", "passed": 1}\n'
+            '{"task": "y", "agent_name": "A", "passed": 0}\n',
+        ),
+    ],
+)
+def test_heads_that_mean_agent_task_and_outcome_are_recognised(tmp_path, name, text):
+    flat, _ = read_table(written(tmp_path / name, text), as_of=AS_OF)
+    assert [(flat.agents[a], flat.tasks[t]) for a, t in zip(flat.agent, flat.task, strict=True)] == [
+        ("A", "x"),
+        ("A", "y"),
+    ]
+    assert flat.outcome.tolist() == [1, 0]
+
+
 @pytest.mark.parametrize("text", ["agent;task;score\nA;x;57,3\nA;y;5\n", "agent;x;y\nA;57.3;5\n"])
 def test_percentages_without_a_sign_are_stated(tmp_path, text):
     path = written(tmp_path / "a.csv", text)
@@ -368,9 +393,25 @@ REFUSED = {
         ",x,y\nA,1,0\n",
         "say which is meant: --column agent=HEAD (--column agent= where",
     ),
+    "two outcomes": (
+        "a.csv",
+        "agent;task;resolved;correct\nA;x;1;1\n",
+        'outcome: no column is called so; there are "agent"',
+    ),
+    "words that are no results": (
+        "a.csv",
+        "agent,task,outcome\nA,x,gave up\nA,y,solved it\nA,z,1\n",
+        'most cells are not results, for example "gave up"; a result is a number from 0 to 1',
+    ),
+    "a line that is no record": ("a.ndjson", '{"agent": "A"}\n[1]\n', "a line is not a JSON object"),
+    "a record with a wrong outcome": (
+        "a.ndjson",
+        "".join(f'{{"agent": "A", "task": "{i}", "outcome": {1 if i else 2}}}\n' for i in range(3)),
+        'row 1, outcome "2"',
+    ),
     "no outcome": (
         "a.csv",
-        "agent;task;resolved\nA;x;1\n",
+        "agent;task;verdict\nA;x;1\n",
         'outcome: no column is called so; there are "agent"',
     ),
     "a long table taken for a wide one": (
