@@ -38,6 +38,11 @@ class UploadForm(ReasonForm):
         required=False,
         help_text="Else a changed outcome is a fault, and nothing is stored.",
     )
+    own = forms.BooleanField(
+        label="Take over agents that submitters own",
+        required=False,
+        help_text="Their submissions are withdrawn. The command line calls this --own.",
+    )
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -97,7 +102,7 @@ def _sent(request: ActionRequest) -> Upload:
 
 
 def _how(request: ActionRequest) -> dict[str, Any]:
-    return {name: request.cleaned_data[name] for name in ("replace", "options")}
+    return {name: request.cleaned_data[name] for name in ("replace", "own", "options")}
 
 
 @transaction.atomic  # a file that is refused is not kept

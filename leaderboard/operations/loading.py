@@ -390,16 +390,26 @@ def keep(*, benchmark: Benchmark, by: User, name: str, content: bytes, as_of: da
     return Upload.objects.create(benchmark=benchmark, by=by, name=short, content=content, created_at=as_of)
 
 
-def look(*, upload: Upload, replace: bool, as_of: datetime, options: str = "") -> LoadReport:
+def look(
+    *, upload: Upload, replace: bool, as_of: datetime, own: bool = False, options: str = ""
+) -> LoadReport:
     """Say what storing the file would do, and store nothing; `options` are those of a table, as one types."""
     flat, notes = _read(upload, options, as_of)
-    report = load(flat=flat, slug=upload.benchmark.slug, as_of=as_of, replace=replace, dry_run=True)
+    slug = upload.benchmark.slug
+    report = load(flat=flat, slug=slug, as_of=as_of, replace=replace, own=own, dry_run=True)
     return replaced(report, notes=(*notes, *report.notes))
 
 
 @transaction.atomic
 def store(
-    *, upload: Upload, replace: bool, by: User, reason: str, as_of: datetime, options: str = ""
+    *,
+    upload: Upload,
+    replace: bool,
+    by: User,
+    reason: str,
+    as_of: datetime,
+    own: bool = False,
+    options: str = "",
 ) -> LoadReport:
     uploads = Upload.objects.select_for_update(of=("self",)).select_related("benchmark").filter(pk=upload.pk)
     upload_row = uploads.first()
@@ -407,7 +417,7 @@ def store(
         raise no_such_upload()
     with acting(by=by, reason=reason):
         flat, slug = _read(upload_row, options, as_of)[0], upload_row.benchmark.slug
-        report = load(flat=flat, slug=slug, as_of=as_of, replace=replace, by=by, reason=reason)
+        report = load(flat=flat, slug=slug, as_of=as_of, replace=replace, own=own, by=by, reason=reason)
     upload_row.delete()
     return report
 

@@ -7,6 +7,7 @@ import pytest
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.catalog.services import AgentMismatch
 from leaderboard.errors import Conflict, Faulty, Forbidden
+from leaderboard.operations.loading import keep, look, store
 from leaderboard.submissions.models import Outcome, OutcomeDetail, Setting, StatusChange, Submission
 from tests.leaderboard.world import deliver, token
 from tests.toys import AS_OF, HEAD, csv_text, load_text
@@ -268,6 +269,22 @@ def test_a_name_that_a_submitter_took_with_other_results_or_another_scaffold_is_
     assert set(agents) == {(None, "Loop")}
     counting = Submission.objects.filter(agent__name__in="bc", status="accepted")
     assert [(one.loaded, one.n_outcomes) for one in counting] == [(True, 4), (True, 4)]
+
+
+def test_an_upload_takes_over_agents_too(db):
+    load_text(csv_text({"a": "1010"}))
+    eve, by = token("eve@example.org"), token("op@example.org", scope="operate").user
+    row = {"task": "t00", "trial": 1, "outcome": 0}
+    deliver(eve, [row], {"name": "b", "scaffold": "Loop", "model": "Model b"})
+    content, chosen = csv_text({"b": "1110"}).encode(), {"replace": False, "own": True, "as_of": AS_OF}
+    kept = {"benchmark": Benchmark.objects.get(), "by": by, "name": "toy.csv", "content": content}
+    upload = keep(**kept, as_of=AS_OF)
+    assert look(upload=upload, **chosen).notes[-1].startswith("Taken over from their submitters: b")
+    assert Agent.objects.get(name="b").owner == eve.user
+    store(upload=upload, by=by, reason="ours", **chosen)
+    assert Agent.objects.get(name="b").owner is None
+    (change,) = StatusChange.objects.filter(status="withdrawn")
+    assert (change.by, change.reason) == (by, "ours")
 
 
 def test_two_squatted_names_of_six_do_not_keep_missing_results_undecided(db):
