@@ -238,8 +238,8 @@ def test_variance_is_printed_with_what_was_never_measured(run, toy):
     printed = run("variance", "toy")
     assert re.search(r"^ +source +variance +share +what it is$", printed, re.MULTILINE)
     assert re.search(r"^ +task +0\.\d{3,} +[\d.]+%", printed, re.MULTILINE)
-    assert re.search(r"^not measured +trial noise", printed, re.MULTILINE)
-    assert "The effect of more prompts, judges and trials is unknown: only one level was seen." in printed
+    assert re.search(r"^not measured +run-to-run noise", printed, re.MULTILINE)
+    assert "The effect of more prompts, judges and trials was not measured." in printed
     assert run("variance", "toy").startswith("No change: the results are the same as at the last study.\n")
 
 

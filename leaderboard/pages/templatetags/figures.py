@@ -78,12 +78,6 @@ def decimals(value: float | None, n: int) -> str:
 
 
 @register.filter
-def source(term: str) -> str:
-    """A variance component as a reader writes it: agent:task is agent × task."""
-    return term.replace(":", " × ").lower()
-
-
-@register.filter
 def grouped(count: int) -> str:
     return f"{count:,}"
 
