@@ -187,8 +187,16 @@ def _fitted(
     total, facets = sum(parts.values()), _facets(fitted)
     levels = {facet: outcomes.n_levels(facet) for facet in FACETS}
     sensitive = facets.get("judge", {}).get("main")
-    missing = [] if "agent:task" in parts else ["run-to-run noise separate from agent × task (no task was repeated)"]
-    missing += [f"{facet} (only one, or not stated)" for facet in ("prompt", "judge", "temperature") if levels[facet] < 2]
+    missing = (
+        []
+        if "agent:task" in parts
+        else ["run-to-run noise separate from agent × task (no task was repeated)"]
+    )
+    missing += [
+        f"{facet} (only one, or not stated)"
+        for facet in ("prompt", "judge", "temperature")
+        if levels[facet] < 2
+    ]
     missing += [] if "agent:run" in parts else ["repeated full runs (none are labelled)"]
     missing += dropped
     return {

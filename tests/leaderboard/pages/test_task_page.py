@@ -59,7 +59,9 @@ def test_what_it_tells(client, publish):
     publish(FOUR)
     text = text_of(seen(client, "t06"))
     assert "Pass rate 25.0% over 4 agents; number 8 of 10, from the easiest" in text
-    assert "Discrimination 0.62: correlation with the mean on the other tasks, over 4 agents" in text  # by hand in test_tasks_page
+    assert (
+        "Discrimination 0.62: correlation with the mean on the other tasks, over 4 agents" in text
+    )  # by hand in test_tasks_page
     for unknown in ("Ranking task", "Invalid trials", "Category", "Versions"):
         assert unknown not in text.split("Statistics")[1]
 

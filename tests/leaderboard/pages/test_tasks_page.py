@@ -137,7 +137,10 @@ def test_a_band_that_moved_is_told_and_marked(client, publish):
     text = text_of(seen(client))
     n, inside = len(in_subset(board)), int(re.search(r"(\d+) of 40 tasks have a pass rate", text)[1])
     out, into = map(
-        int, re.search(r"Now (\d+) of the \d+ (?:is|are) outside .*? and (\d+) other tasks? (?:is|are) inside", text).groups()
+        int,
+        re.search(
+            r"Now (\d+) of the \d+ (?:is|are) outside .*? and (\d+) other tasks? (?:is|are) inside", text
+        ).groups(),
     )
     assert f"The {n} ranking tasks were chosen from the results of 16 agents" in text
     assert n - out + into == inside
