@@ -1,4 +1,4 @@
-"""The pages on validity and uncertainty."""
+"""The pages of validation and sources of error."""
 
 import html
 import re
@@ -117,7 +117,7 @@ def test_validity_shows_the_stored_figures(client, toy):
     protocols = {row[0].split("  ")[0]: row for row in cells(page, "protocols")}
     figures = result["protocols"]["loao"]["strategies"]["mid_range"]
     row = next(row for name, row in protocols.items() if name.startswith("Leave one agent out"))
-    shown = [f"{figures[name]:.3f} ±{figures['se'][name]:.3f}" for name in ("pairs_correct", "skill")]
+    shown = [f"{figures[name]:.3f} SE {figures['se'][name]:.3f}" for name in ("pairs_correct", "skill")]
     assert row[1:3] == shown
     assert row[8] == str(figures["n"])
     loso = next(row for name, row in protocols.items() if name.startswith("Leave one scaffold out"))
@@ -134,8 +134,7 @@ def test_validity_says_how_far_it_is_from_scikit_learn(client, toy):
 def test_validity_says_what_the_board_says_of_the_subset(client, toy):
     told = verdict(store(toy).result, "mid_range")
     text = text_of(client.get("/b/toy/validity"))
-    assert "Can I trust this board?" in text
-    assert f"{told.word.capitalize()}, for the order of agents. " in text
+    assert f"Validation {told.word.capitalize()}, for the order of agents. " in text
     assert why_text(told) in text
     assert why_text(told) in told.sentence
 
@@ -168,7 +167,7 @@ def test_every_strategy_is_shown_and_the_one_in_use_first(client, toy):
     page = client.get("/b/toy/validity").content.decode()
     first = page.index('<details class="fold" id="loao">')
     rows = cells(page[first : page.index("</details>", first)], "strategies")
-    assert rows[0][0] == "Mid-range band in use"
+    assert rows[0][0] == "Mid-range in use"
     assert [row[0] for row in rows[1:]] == [
         validated.label(name) for name in validated.STRATEGIES if name != "mid_range"
     ]
@@ -377,7 +376,7 @@ def test_a_validation_of_before_shows_no_other_widths(client, toy):
     study = stored(ValidationStudy, toy, **{k: v for k, v in the_stored().items() if k != "bands"})
     assert study.pk
     text = text_of(client.get("/b/toy/validity"))
-    assert "Other bands" not in text
+    assert "Other limits" not in text
     assert client.get("/b/toy/plots/widths.svg").status_code == 404
 
 
