@@ -23,7 +23,7 @@ class ProtocolLabel(NamedTuple):
 PROTOCOLS = {
     "loao": ProtocolLabel("Leave one agent out", "each agent in turn is new"),
     "within_scaffold": ProtocolLabel(
-        "Within a scaffold", "the same among the agents of each scaffold; mean"
+        "Within a scaffold", "each agent is new among the agents of its scaffold"
     ),
     "random_80_20": ProtocolLabel("Random 80/20", "a random fifth of the agents is new"),
     "loso": ProtocolLabel("Leave one scaffold out", "all agents of one scaffold are new"),
@@ -89,7 +89,7 @@ LEGEND = {
     "95% intervals hit": "How often the interval of an estimated score contained the measured one. New "
     "scaffolds and time bring it below 95%. Each interval uses only the agents of its fold; intervals of the "
     "board use all agents.",
-    "SE": "Standard error (jackknife); for random 80/20 the spread over its draws.",
+    "SE": "Standard error (jackknife), on pages in parentheses; for random 80/20 the spread over its draws.",
     "Held out": "New agents with a prediction; for random 80/20, over all draws.",
 }
 

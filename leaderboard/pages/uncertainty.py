@@ -1,4 +1,4 @@
-"""What the page “Sources of error” shows: the latest variance study as it is stored, and what a design would do."""
+"""What the page “Sources of error” shows: the latest variance study, and what a design would do."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil, sqrt

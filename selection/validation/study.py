@@ -423,7 +423,7 @@ def _errors(
     draws: list[list[_Pooled]], values: FloatArray, without: FloatArray | None, null: Null, is_seeds: bool
 ) -> tuple[dict[str, float | None], dict[str, str]]:
     if is_seeds:
-        return {}, {"se": "no jackknife over random splits; their spread over seeds stands instead"}
+        return {}, {"se": "no jackknife over random splits; the spread over seeds is shown instead"}
     if without is None:
         return {}, {"se": "not asked for"}
     has_record = _has_record(draws[0])

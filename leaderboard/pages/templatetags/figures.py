@@ -93,7 +93,7 @@ def figure(value: float | None, error: float | None = None) -> SafeString | str:
     shown = f"{round(value, 3) + 0.0:.3f}".replace("-", "−")
     if error is None:
         return shown
-    return format_html('{} <span class="error">SE {}</span>', shown, f"{error:.3f}")
+    return format_html('{} <span class="error">({})</span>', shown, f"{error:.3f}")
 
 
 @register.simple_tag

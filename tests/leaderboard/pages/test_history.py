@@ -161,7 +161,9 @@ class TestHistory:
         withdraw("a00")
         recomputed(as_of=AS_OF)
         row = rows_of(client.get("/b/toy/history"), "versions")[0]
-        assert row[1].removesuffix(" Agents that changed with board 3") in text_of(client.get("/b/toy?since=2"))
+        assert row[1].removesuffix(" Agents that changed with board 3") in text_of(
+            client.get("/b/toy?since=2")
+        )
 
     def test_it_takes_eight_queries_however_many_boards(self, client, two, django_assert_num_queries):
         # the benchmark; its boards with their subsets; their entries' places; who is withdrawn

@@ -117,7 +117,7 @@ def test_validity_shows_the_stored_figures(client, toy):
     protocols = {row[0].split("  ")[0]: row for row in cells(page, "protocols")}
     figures = result["protocols"]["loao"]["strategies"]["mid_range"]
     row = next(row for name, row in protocols.items() if name.startswith("Leave one agent out"))
-    shown = [f"{figures[name]:.3f} SE {figures['se'][name]:.3f}" for name in ("pairs_correct", "skill")]
+    shown = [f"{figures[name]:.3f} ({figures['se'][name]:.3f})" for name in ("pairs_correct", "skill")]
     assert row[1:3] == shown
     assert row[8] == str(figures["n"])
     loso = next(row for name, row in protocols.items() if name.startswith("Leave one scaffold out"))
