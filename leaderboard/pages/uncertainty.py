@@ -27,7 +27,6 @@ SOURCES = {
     "Residual": "Run-to-run noise",
 }
 MEANINGS = {
-    "agent": "differences between agents",
     "agent:task": "some tasks suit some agents",
     "Residual": "more trials average it out",
 }

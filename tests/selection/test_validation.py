@@ -505,7 +505,7 @@ def test_skill_in_time_is_null_with_the_reason():
     found = validate(table, strategies=["mid_range", "random"], seeds=3, **options).protocols
     for figures in found["temporal"].strategies.values():
         assert figures.skill is figures.se["skill"] is None
-        assert "would measure the drift" in figures.notes["skill"]
+        assert "would measure the trend" in figures.notes["skill"]
         assert figures.rho_null == found["loao"].strategies["mid_range"].rho_null or figures.spread
     assert found["temporal"].strategies["random"].spread["skill"] is None
     assert found["loao"].strategies["mid_range"].skill is not None
