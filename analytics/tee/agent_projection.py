@@ -156,7 +156,7 @@ def _sentences(
         parts = [f"{1 - one['share']:.0%} smaller with {one['change']}" for one in changes]
         # twice as many of what all the variance is divided by says nothing of these data
         if any(abs(one["share"] - HALVED) > NEGLIGIBLE for one in changes):
-            yield f"For {TARGETS[estimand]}, one agent's error bar is {', '.join(parts)}."
+            yield f"For {TARGETS[estimand]}, one agent's error bar is {enumerated(parts)}."
     if result["unknown"]:
         names = enumerated(result["unknown"])
         yield f"The effect of more {names} was not measured."

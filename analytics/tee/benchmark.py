@@ -49,8 +49,9 @@ MEANING = {
     "task:judge": "some judges are milder on some tasks",
     "agent:temperature": "some agents depend on the temperature",
     "agent:run": "differences between full runs of one agent",
-    "Residual": "everything else, including run-to-run noise",
+    "Residual": "differences between trials of an agent on a task, and everything else",
 }
+POOLED = "everything else: some tasks suit some agents, and trials differ"
 TRIALS = (1, 2, 3, 4, 5, 10)
 MAX_LOGIT_ROWS = 10**6
 OnBoard = Callable[[Sequence[Facet]], Mapping[str, BoardEstimate]]
@@ -187,6 +188,7 @@ def _fitted(
     total, facets = sum(parts.values()), _facets(fitted)
     levels = {facet: outcomes.n_levels(facet) for facet in FACETS}
     sensitive = facets.get("judge", {}).get("main")
+    meanings = MEANING if "agent:task" in parts else MEANING | {"Residual": POOLED}
     missing = (
         []
         if "agent:task" in parts
@@ -206,7 +208,7 @@ def _fitted(
                 "variance": variance,
                 "share": variance / total,
                 "boundary": name in fitted.boundary,
-                "meaning": MEANING.get(name, ""),
+                "meaning": meanings.get(name, ""),
             }
             for name, variance in parts.items()
         ],

@@ -114,8 +114,8 @@ def _chart(results: Mapping[str, AtTarget], full: Mapping[str, float]) -> Chart:
     return Chart(
         name=name,
         title=title,
-        lede="Each dot is an agent. A filled dot is estimated, with its 95% interval. An empty dot is measured. "
-        "On the line, both scores are equal.",
+        lede="Each dot is an agent. A filled dot is estimated, with its 95% interval. An empty dot is "
+        "measured. On the line, both scores are equal.",
         heads=("Agent", "Board %", "95%", "Full run %", "Difference, points"),
         rows=tuple(rows[agent] for agent in sorted(results, key=lambda one: -full[one])),
         svg=drawing(name=name, title=title, width=WIDTH, height=HEIGHT, marks=marks),

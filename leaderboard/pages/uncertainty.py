@@ -93,9 +93,9 @@ def halving(steps: Sequence[Plain], *, n_tasks: int, averaged: str = "") -> tupl
 
 def _at_random(result: Plain) -> str:
     names = {part["name"] for part in result.get("components") or []}
-    facets = ("prompt", "judge", "run")
-    known = ["trials", *(f"{facet}s" for facet in facets if f"agent:{facet}" in names)]
-    unknown = [f"{facet}s" for facet in facets if f"agent:{facet}" not in names]
+    facets = {"prompt": "prompts", "judge": "judges", "run": "full runs"}
+    known = ["trials", *(text for facet, text in facets.items() if f"agent:{facet}" in names)]
+    unknown = [text for facet, text in facets.items() if f"agent:{facet}" not in names]
     sentence = f"Included: noise of {_join(known)}."
     return f"{sentence} Not measured: {_join(unknown)}." if unknown else sentence
 

@@ -253,7 +253,7 @@ def test_what_more_trials_do_is_told_for_both_estimands(client, repeated):
 def test_advice_compares_what_costs_the_same_over_measured_facets_alone(client, repeated):
     measure_variance(benchmark=repeated, as_of=AS_OF)
     text = text_of(client.get("/b/toy/uncertainty"))
-    assert "For tasks like these, one agent's error bar is 29% smaller with twice as many tasks, " in text
+    assert "For tasks like these, one agent's error bar is 29% smaller with twice as many tasks and " in text
     assert "For these tasks" not in text
     assert "The effect of more prompts and judges was not measured." in text
     assert "twice as many prompts" not in text
@@ -442,7 +442,7 @@ def test_the_headline_and_the_table_hold_what_prompts_do(client, prompted):
     table = cells(response.content.decode(), "steps")
     assert [row[1].split()[0] for row in table[:4]] == [f"{100 * one:.1f}" for one in se]
     assert f"is {100 * se[3]:.1f} points. " in text
-    assert "Included: noise of trials and prompts. Not measured: judges and runs." in text
+    assert "Included: noise of trials and prompts. Not measured: judges and full runs." in text
     assert "all tasks, under each of 2 prompts, in points" in variance_text(study)
 
 
@@ -583,7 +583,7 @@ def test_each_agent_under_two_compared_prompts_has_the_boards_error(client, prom
         assert (told["theta"], told["se"]) == (at.score, at.se)
         assert told["se"] ** 2 > beyond
     text = text_of(client.get("/b/toy/uncertainty"))
-    assert "2 prompts of one agent are too few to tell what it is made of" in text
+    assert "2 prompts of one agent are too few to estimate its sources of error." in text
     assert not re.search(r"interval is −|interval is -", text)
 
 
