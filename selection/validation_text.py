@@ -21,26 +21,26 @@ class ProtocolLabel(NamedTuple):
 
 
 PROTOCOLS = {
-    "loao": ProtocolLabel("Leave one agent out", "each complete agent in turn counts as new"),
+    "loao": ProtocolLabel("Leave one agent out", "each agent in turn is new"),
     "within_scaffold": ProtocolLabel(
-        "Within a scaffold", "the same among the agents of one scaffold, and their mean"
+        "Within a scaffold", "each agent is new among the agents of its scaffold"
     ),
-    "random_80_20": ProtocolLabel("Random 80/20", "a random fifth of the agents counts as new"),
+    "random_80_20": ProtocolLabel("Random 80/20", "a random fifth of the agents is new"),
     "loso": ProtocolLabel("Leave one scaffold out", "all agents of one scaffold are new"),
     "lomo": ProtocolLabel("Leave one model out", "all agents of one model are new"),
     "temporal": ProtocolLabel("Later agents", "each agent is predicted from earlier agents only"),
 }
 # The same as tests, in the order of a plot: what is new in each, and when that happens.
 TESTS = {
-    "loao": ProtocolLabel("Predicting one agent from the others", "as in daily use"),
-    "lomo": ProtocolLabel("Predicting a new model", "a lab ships a model"),
+    "loao": ProtocolLabel("Predicting one agent from the others", "a new agent arrives"),
+    "lomo": ProtocolLabel("Predicting a new model", "a lab releases a model"),
     "random_80_20": ProtocolLabel("Predicting a random fifth", "a hundred draws"),
     "within_scaffold": ProtocolLabel("Predicting within one scaffold", "from its own agents only"),
-    "temporal": ProtocolLabel("Predicting later agents", "the honest test"),
-    "loso": ProtocolLabel("Predicting a new scaffold", "the hardest test"),
+    "temporal": ProtocolLabel("Predicting later agents", "agents in order of date"),
+    "loso": ProtocolLabel("Predicting a new scaffold", "a developer releases a scaffold"),
 }
 STRATEGIES = {
-    "mid_range": "Mid-range band",
+    "mid_range": "Mid-range",
     "greedy": "Greedy",
     "random": "Random",
     "easiest": "Easiest",
@@ -72,31 +72,25 @@ FIGURES = {
 }
 LEADING, FURTHER = tuple(FIGURES)[:7], tuple(FIGURES)[7:]
 WITH_ERROR = ("pairs_correct", "skill", "pairs_correct_full", "random_difference", "kappa")
-OF_FOLDS = (
-    "Each interval uses only the agents of its fold; intervals of the board use all agents. Under Ridge or a "
-    "line, the board says so where its intervals of later agents hit clearly less often than 95%."
-)
 LEGEND = {
-    "Pairs in order": "Share of pairs (a new agent and an older one with different full scores) that the "
-    "subset orders as the full scores do; a tie on the subset counts half. The subset is part of the full "
-    "score, so this is high even where agents do not differ. Skill corrects for that.",
-    "Skill": "Spearman's ρ above its value without any difference between agents, as a share of what is left "
-    "up to 1.",
-    "By full score": "Pairs in order when the new agent's full score, estimated from the subset, is compared "
-    "with the measured scores of the others. A board that ranks by the full score uses this.",
-    "Above random": "The figure before minus that of a random subset of the same size, for the same agents.",
-    "κ": "Pairs in order above their value without any difference between agents, as a share of what is left "
-    "up to 1.",
+    "Pairs in order": "Share of pairs of a new and an older agent that the tasks of the strategy put in the "
+    "order of the full scores. A tie counts half. The share is high even if agents do not differ, because "
+    "these tasks are part of the full score. Skill corrects for that.",
+    "Skill": "Spearman's ρ on another scale: 0 if agents do not differ, 1 for a perfect order.",
+    "By full score": "Pairs in order of the estimated full score of the new agent and the measured scores of "
+    "the others. A board that ranks by the full score uses this.",
+    "Above random": "By full score, minus the value of a random subset of the same size.",
+    "κ": "Pairs in order on the scale of skill.",
     "RMSE": "Root mean squared error of the estimated full score, for each estimator.",
-    "Clear pairs": "Pairs in order among those whose full scores differ by more than their error allows.",
-    "ρ with the rest": "Spearman's correlation of the subset score with the mean over the tasks outside the "
-    "subset.",
-    "R²": "Of the estimated full score against the measured one. Below 0, the mean of all agents is the "
-    "better guess.",
-    "95% intervals hit": "How often the interval of the estimated score contained the measured one. New "
-    f"scaffolds and time bring it below 95%. {OF_FOLDS}",
-    "±": "A jackknife standard error; for random 80/20 the spread over its draws.",
-    "Held out": "Agents that counted as new and were scored; for random 80/20, over all draws together.",
+    "Clear pairs": "Pairs in order among pairs whose full scores differ clearly (95%).",
+    "ρ with the rest": "Spearman's correlation of the scores on the tasks of the strategy and on the others.",
+    "R²": "Share of the variance of measured scores that the estimates explain. Below 0, the mean of all "
+    "agents predicts better.",
+    "95% intervals hit": "How often the interval of an estimated score contained the measured one. New "
+    "scaffolds and time bring it below 95%. Each interval uses only the agents of its fold; intervals of the "
+    "board use all agents.",
+    "SE": "Standard error (jackknife), on pages in parentheses; for random 80/20 the spread over its draws.",
+    "Held out": "New agents with a prediction; for random 80/20, over all draws.",
 }
 
 
@@ -134,7 +128,7 @@ def refitted_text(result: Plain) -> str:
 
 
 def subset_text(result: Plain) -> str:
-    """Say which tasks the band holds, or why there is none."""
+    """Say which tasks are in the band, or why there is none."""
     subset = result["subset"]
     if not subset["suited"]:
         return f"none: {subset['reason']}"
@@ -168,7 +162,7 @@ NOTED = FIGURES | {
     "full_difference": "By full score, above pairs in order",
     "policy_difference": "Above the strategy in use",
     "all": "All figures",
-    "se": "±",
+    "se": "SE",
     "folds": "Folds",
     "seeds": "Seeds",
 }
@@ -263,7 +257,7 @@ def _rows(strategies: Mapping[str, Plain], in_use: str, names: Sequence[str]) ->
         for place, name in enumerate(names):
             row[FIGURES[name]] = figures[name]
             if name in WITH_ERROR:
-                row[f"±{' ' * place}"] = error(figures, name)
+                row[f"SE{' ' * place}"] = error(figures, name)
         yield row | {"Held out": figures["n"], "left out": figures["n_left_out"]}
 
 
@@ -305,7 +299,7 @@ def _around(result: Plain) -> dict[str, Any]:
             "band": f"{band_text(one)}{' *' if one['in_use'] else ''}",
             "tasks": one["size"],
             **{FIGURES[name]: one[name] for name in ("pairs_correct_full", "rho")},
-            "±": one["se"].get("rho"),
+            "SE": one["se"].get("rho"),
             "note": one["reason"],
         }
         for one in around["widths"]

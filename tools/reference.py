@@ -50,7 +50,6 @@ BUNDLES = {"a table of your own (docs/formats.md)": "TABLE", "rules": "RULES"}
 EVERYWHERE = ("--json", "--only BENCHMARK", "--seed SEED")
 """Options that the page of the analyses explains once."""
 SHORT = {"whole number": "integer", "true or false": "boolean"}
-AS_STATED = ", as it was delivered; empty where it was not stated"
 Parsers = Mapping[str, argparse.ArgumentParser]
 
 
@@ -245,7 +244,7 @@ def data_dictionary() -> str:
 
     def rows(some: Iterable[ExportColumn], where: str = "") -> str:
         plain = [column.as_plain() for column in some]
-        texts = [one["description"].removeprefix(where).replace(AS_STATED, "") for one in plain]
+        texts = [one["description"].removeprefix(where) for one in plain]
         kinds = [SHORT.get(one["type"], one["type"]) for one in plain]
         cells = [(f"`{one['name']}`", *told) for one, *told in zip(plain, kinds, texts, strict=True)]
         return table(("column", "type", "what it holds"), cells)
@@ -253,11 +252,11 @@ def data_dictionary() -> str:
     (first, where), *_ = ON.items()
     of_targets = tuple(f"{target}_" for target in ON)
     return (
-        "# Data dictionary\n\nThe columns of the downloads; empty: not stated. "
+        "# Data dictionary\n\nThe columns of the downloads, as submitted. Empty: not stated. "
         f"`/api/v1/benchmarks/{{slug}}/data-dictionary` lists those of one benchmark. {WRITTEN}\n\n"
-        "## Outcomes\n\nOne row per trial, with the columns of the [flat file](../flat-file.md) in which an "
-        "outcome may have a value, and these. Other columns of deliveries follow as text; if there would be "
-        "more than 64 columns, they stand in one column `metadata` as a JSON object.\n\n"
+        "## Outcomes\n\nOne row per trial, with the columns of the [flat file](../flat-file.md) that have "
+        "values, and these. Other submitted columns follow as text. If there would be more than 64 columns, "
+        "the column `metadata` has them as a JSON object.\n\n"
         f"{rows(one for one in KNOWN if one.name not in COLUMNS)}\n\n"
         "## Boards\n\nOne row per agent, in rank order.\n\n"
         f"{rows(one for one in columns() if not one.name.startswith(of_targets))}\n\n"

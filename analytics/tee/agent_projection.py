@@ -71,6 +71,7 @@ ESTIMANDS: tuple[Estimand, ...] = ("finite", "domain")
 TARGETS = {"finite": "these tasks", "domain": "tasks like these"}
 CHANGES = {"C": "groups of tasks", "N": "tasks", "V": "prompts", "M": "judges", "R": "trials per task"}
 FACETS = {"prompt": "V", "judge": "M"}
+HALVED, NEGLIGIBLE = math.sqrt(0.5), 1e-9  # share of a standard error whose variance is halved
 
 
 def shown_estimands(groups: Mapping[str, Any] | None) -> tuple[Estimand, ...]:
@@ -152,16 +153,17 @@ def _sentences(
     result: Mapping[str, Any], levels: Mapping[str, int], sensitivity: float | None
 ) -> Iterator[str]:
     for estimand, changes in result["changes"].items():
-        if parts := [f"{1 - one['share']:.0%} smaller with {one['change']}" for one in changes]:
-            yield f"For {TARGETS[estimand]}, one agent's error bar is {', '.join(parts)}."
+        parts = [f"{1 - one['share']:.0%} smaller with {one['change']}" for one in changes]
+        # twice as many of what all the variance is divided by says nothing of these data
+        if any(abs(one["share"] - HALVED) > NEGLIGIBLE for one in changes):
+            yield f"For {TARGETS[estimand]}, one agent's error bar is {enumerated(parts)}."
     if result["unknown"]:
         names = enumerated(result["unknown"])
-        yield f"The effect of more {names} is unknown: only one level was seen."
+        yield f"The effect of more {names} was not measured."
     if sensitivity is not None:
         yield (
-            f"The {levels['judge']} judges differ by {100 * math.sqrt(sensitivity):.1f} points (SD of their "
-            "main effects). Agents with different judges also differ by that. It is not part of the error of "
-            "agents with the same judges."
+            f"The {levels['judge']} judges differ by {100 * math.sqrt(sensitivity):.1f} points (standard "
+            "deviation of their means). Scores of agents with different judges also differ by that."
         )
 
 

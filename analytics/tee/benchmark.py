@@ -39,18 +39,19 @@ from analytics.tee.total_error import TotalError, sensitivity, total_error
 FACETS = ("prompt", "judge", "temperature", "run")
 FIXED = ("judge", "temperature")
 MEANING = {
-    "agent": "how agents differ: what a leaderboard is for",
-    "task": "how tasks differ in difficulty; it cancels between agents on the same tasks",
-    "agent:task": "which tasks suit which agent; it stays, and only more tasks average it out",
-    "prompt": "how prompts differ for all agents alike",
-    "agent:prompt": "which prompt suits which agent",
-    "task:prompt": "which prompt suits which task",
-    "agent:judge": "how judges differ in what they think of an agent",
-    "task:judge": "how judges differ in what they think of a task",
-    "agent:temperature": "how an agent depends on the temperature",
-    "agent:run": "how an agent differs from run to run, on all tasks at once",
-    "Residual": "trial noise, and all that was not varied",
+    "agent": "differences between agents",
+    "task": "differences in difficulty, the same for all agents",
+    "agent:task": "some tasks suit some agents; more tasks average it out",
+    "prompt": "differences between prompts, the same for all agents",
+    "agent:prompt": "some prompts suit some agents",
+    "task:prompt": "some prompts suit some tasks",
+    "agent:judge": "some judges prefer some agents",
+    "task:judge": "some judges are milder on some tasks",
+    "agent:temperature": "some agents depend on the temperature",
+    "agent:run": "differences between full runs of one agent",
+    "Residual": "differences between trials of an agent on a task, and everything else",
 }
+POOLED = "everything else: some tasks suit some agents, and trials differ"
 TRIALS = (1, 2, 3, 4, 5, 10)
 MAX_LOGIT_ROWS = 10**6
 OnBoard = Callable[[Sequence[Facet]], Mapping[str, BoardEstimate]]
@@ -187,9 +188,18 @@ def _fitted(
     total, facets = sum(parts.values()), _facets(fitted)
     levels = {facet: outcomes.n_levels(facet) for facet in FACETS}
     sensitive = facets.get("judge", {}).get("main")
-    missing = [] if "agent:task" in parts else ["trial noise apart from agent:task (no trial was repeated)"]
-    missing += [f"{facet} (one level)" for facet in ("prompt", "judge", "temperature") if levels[facet] < 2]
-    missing += [] if "agent:run" in parts else ["run (no agent states several)"]
+    meanings = MEANING if "agent:task" in parts else MEANING | {"Residual": POOLED}
+    missing = (
+        []
+        if "agent:task" in parts
+        else ["run-to-run noise separate from agent × task (no task was repeated)"]
+    )
+    missing += [
+        f"{facet} (only one, or not stated)"
+        for facet in ("prompt", "judge", "temperature")
+        if levels[facet] < 2
+    ]
+    missing += [] if "agent:run" in parts else ["repeated full runs (none are labelled)"]
     missing += dropped
     return {
         "components": [
@@ -198,7 +208,7 @@ def _fitted(
                 "variance": variance,
                 "share": variance / total,
                 "boundary": name in fitted.boundary,
-                "meaning": MEANING.get(name, ""),
+                "meaning": meanings.get(name, ""),
             }
             for name, variance in parts.items()
         ],

@@ -30,13 +30,19 @@ class BoardEstimate(NamedTuple):
 def paragraph(
     study: TotalError, within: tuple[float, float] = ANY, on_board: BoardEstimate | None = None
 ) -> str:
-    """Tell a study in plain language, the mean `within` what it can be, or as a board states it."""
+    """Return a study in plain language, the mean `within` what it can be.
+
+    on_board: the mean as a board states it; then without figures that stand beside the paragraph.
+    """
     return " ".join(_sentences(study, within, on_board))
 
 
 def _sentences(
     study: TotalError, within: tuple[float, float], on_board: BoardEstimate | None
 ) -> Iterator[str]:
+    if on_board:
+        yield from _beside_board(study, on_board)
+        return
     layout = study.layout
     crossed = [
         counted_levels(layout.levels[letter], letter) for letter in "NVMH" if layout.levels[letter] > 1
@@ -45,43 +51,36 @@ def _sentences(
     if most > 1:
         replicates = counted_levels(most, "R")
         crossed.append(replicates if fewest == most else f"{fewest} to {replicates}")
-    theta = on_board.score if on_board else study.theta
-    yield f"The mean over {enumerated(crossed)} ({layout.n_rows} outcomes) is {theta:.4g}."
-    yield _error_of(study, on_board)
-    if on_board is None:
-        yield _interval(study, within)
-    elif on_board.lower is None or on_board.upper is None:
-        yield "No interval is told."
-    else:
-        yield f"The 95% interval is {on_board.lower:.4g} to {on_board.upper:.4g}."
-    if on_board is None:
-        yield _made_of(study)
-        yield _best_change(study)
-    elif few := study.few_levels:
-        counted = " and ".join(counted_levels(layout.levels[letter], letter) for letter in few)
-        yield (
-            f"{counted[:1].upper()}{counted[1:]} of one agent are too few to tell what it is made of; the "
-            "components over all agents tell that."
-        )
-    else:
-        yield f"By these outcomes alone: {_made_of(study)[0].lower()}{_made_of(study)[1:]}"
-        yield _best_change(study)
+    yield f"The mean over {enumerated(crossed)} ({layout.n_rows} outcomes) is {study.theta:.4g}."
+    yield _error_of(study)
+    yield _interval(study, within)
+    yield _made_of(study)
+    yield _best_change(study)
     yield from (f"{note[0].upper()}{note[1:]}." for note in study.notes)
 
 
-def _error_of(study: TotalError, on_board: BoardEstimate | None) -> str:
-    se = on_board.se if on_board else study.se
-    if se is None:
-        return f"It has no standard error: {on_board.reason if on_board else ''}."
+def _beside_board(study: TotalError, on_board: BoardEstimate) -> Iterator[str]:
+    if on_board.se is None:
+        yield f"It has no standard error: {on_board.reason}."
+    if on_board.lower is not None and on_board.upper is not None:
+        yield f"The 95% interval is {on_board.lower:.4g} to {on_board.upper:.4g}."
+    if few := study.few_levels:
+        counted = " and ".join(counted_levels(study.layout.levels[letter], letter) for letter in few)
+        yield f"{counted} of one agent are too few to estimate its sources of error."
+    else:
+        yield _made_of(study)
+        yield _best_change(study)
+
+
+def _error_of(study: TotalError) -> str:
     about = {"domain": "for items drawn from the same domain", "finite": "for exactly these items"}[
         study.reading.estimand
     ]
     panel = "counting" if study.reading.sensitivity == "include" else "setting aside"
     chosen = " and ".join(FACETS[letter] for letter in "MH" if study.layout.levels[letter] > 1)
     choice = f" and {panel} the choice of {chosen}" if chosen else ""
-    naive = f"the naive one is {study.naive_se:.4g}, so that the ratio is {se / study.naive_se:.2f}"
-    known = ", as on the board" if on_board else ""
-    return f"Its standard error, {about}{choice if not on_board else ''}, is {se:.4g}{known}; {naive}."
+    naive = f"the naive one is {study.naive_se:.4g}, so that the ratio is {study.se / study.naive_se:.2f}"
+    return f"Its standard error, {about}{choice}, is {study.se:.4g}; {naive}."
 
 
 def _interval(study: TotalError, within: tuple[float, float]) -> str:

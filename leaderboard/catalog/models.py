@@ -57,7 +57,9 @@ class Visibility(models.TextChoices):
     model_name="BenchmarkChange",
 )
 class Benchmark(models.Model):
-    slug = models.SlugField(max_length=100, unique=True, help_text="Part of every address; never changes.")
+    slug = models.SlugField(
+        max_length=100, unique=True, help_text="Part of every address; cannot be changed."
+    )
     title = models.CharField(max_length=NAME_LENGTH)
     description = models.TextField(blank=True)
     url = models.URLField(max_length=2000, blank=True, help_text="Where the benchmark is described.")
@@ -65,23 +67,28 @@ class Benchmark(models.Model):
     citation = models.TextField(blank=True, help_text="How to cite it.")
     unit = models.CharField(max_length=NAME_LENGTH, default="% passed", help_text="Of a score.")
     visibility = models.CharField(max_length=16, choices=Visibility, default=Visibility.PUBLIC)
-    frozen_at = models.DateTimeField(null=True, blank=True, help_text="Since when no submission is taken.")
+    frozen_at = models.DateTimeField(
+        null=True, blank=True, help_text="No submission is accepted since this time."
+    )
     frozen_reason = models.TextField(blank=True)
-    hidden_at = models.DateTimeField(null=True, blank=True, help_text="Since when members alone see it.")
+    hidden_at = models.DateTimeField(
+        null=True, blank=True, help_text="Only members see the benchmark since this time."
+    )
     hidden_reason = models.TextField(blank=True)
-    full_runs_only_at = models.DateTimeField(null=True, blank=True, help_text="Since when no subset is used.")
+    full_runs_only_at = models.DateTimeField(
+        null=True, blank=True, help_text="Every agent runs all tasks since this time."
+    )
     full_runs_only_reason = models.TextField(blank=True)
     replay = models.JSONField(
         null=True,
         blank=True,
-        help_text="Of a stored replay: whose it is (`of`, `board`), and its figures. The scheduler leaves it "
-        "alone: its clock is that of the history.",
+        help_text="Of a stored replay: its source (`of`, `board`) and results. The scheduler skips replays.",
     )
     data_version = models.BigIntegerField(
-        default=0, help_text="Grows by one whenever the set of counted outcomes or active tasks changes."
+        default=0, help_text="Grows by one when counted results or active tasks change."
     )
     shown_version = models.BigIntegerField(
-        default=0, help_text="Grows by one whenever anything else changes that a page shows."
+        default=0, help_text="Grows by one when anything else on a page changes."
     )
     created_at = models.DateTimeField(db_default=Now())
 
@@ -316,8 +323,8 @@ class Policy(models.Model):
         null=True,
         blank=True,
         validators=between(5),
-        help_text="Pass rates use only this many of the latest complete agents, at least 5; "
-        "empty: all complete agents.",
+        help_text="Pass rates use only this many of the latest agents with full runs, at least 5; "
+        "empty: all.",
     )
     hysteresis = amount(
         0,
@@ -350,7 +357,7 @@ class Policy(models.Model):
         "operator loads (zero_loaded). The first load with five agents decides (auto).",
     )
     resolved_from = models.TextField(
-        blank=True, default="", help_text="What the first load with five agents found, where it decided."
+        blank=True, default="", help_text="Reason, if the first load with five agents chose it."
     )
     universe = models.JSONField(
         null=True,
@@ -414,7 +421,7 @@ class Policy(models.Model):
     members_only = models.BooleanField(default=True, help_text="Only members may submit.")
     quota_per_account = amount(100, between(1), "Submissions per account and UTC day, over all its tokens.")
     quota_per_agent = amount(20, between(1), "Submissions per agent and UTC day.")
-    backdating_days = amount(30, between(0, 36_500), "Days that submitted_at may lie before the delivery.")
+    backdating_days = amount(30, between(0, 36_500), "Days that submitted_at may be before the submission.")
     assignment_days = amount(14, between(1, 36_500), "Days that an assignment stays open.")
     rerun_days = amount(21, between(1, 36_500), "Days until a rerun request expires.")
     publish_every = models.PositiveIntegerField(default=60, help_text="Seconds between two public boards.")
@@ -448,11 +455,11 @@ class Task(models.Model):
     name = models.CharField(max_length=NAME_LENGTH, db_collation="C")
     category = models.CharField(max_length=NAME_LENGTH, blank=True)
     group = models.CharField(
-        max_length=NAME_LENGTH, blank=True, help_text="Tasks that stand and fall together."
+        max_length=NAME_LENGTH, blank=True, help_text="Common source of several tasks, such as a repository."
     )
     position = models.PositiveIntegerField(default=0, help_text="Order of display only.")
     since = models.BigIntegerField(
-        null=True, blank=True, help_text="Data version with which it came; empty: from the first on."
+        null=True, blank=True, help_text="Data version that added it; empty: the first."
     )
     retired_at = models.DateTimeField(null=True, blank=True)
     retired_reason = models.TextField(blank=True)
@@ -470,7 +477,7 @@ class Task(models.Model):
 
 
 class Scaffold(models.Model):
-    """The harness around a model."""
+    """The program around a model."""
 
     name = models.CharField(max_length=NAME_LENGTH, db_collation="C")
 
@@ -514,7 +521,7 @@ class Agent(models.Model):
         null=True,
         blank=True,
         related_name="agents",
-        help_text="Who delivered it first; empty for what an operator loaded.",
+        help_text="First submitter; empty if an operator loaded it.",
     )
     merged_into = models.ForeignKey(
         "self",
@@ -522,10 +529,10 @@ class Agent(models.Model):
         null=True,
         blank=True,
         related_name="merged",
-        help_text="What it delivered counts as that agent's, and it stands on no board of its own.",
+        help_text="Its results count for that agent, and no board lists it.",
     )
     merged_version = models.BigIntegerField(
-        null=True, blank=True, help_text="Data version from which on that holds."
+        null=True, blank=True, help_text="First data version of the merge."
     )
 
     class Meta:

@@ -55,7 +55,7 @@ def _verdict(result: Mapping[str, Any]) -> tuple[str, str]:
     if not states:
         return "No monitor has run yet.", words.sentence(result["reason"])
     n_alert, n_warn, n_few = (states.count(state) for state in ("alert", "warn", "insufficient"))
-    few = f"{n_few:,} of {len(states):,} have too little data." if n_few else ""
+    few = f"{n_few:,} of {len(states):,} monitors have too little data." if n_few else ""
     if n_alert:
         verb = "raises" if n_alert == 1 else "raise"
         return f"{words.counted(n_alert, 'monitor')} {verb} an alert.", few
@@ -95,8 +95,8 @@ def monitor_chart(name: str, looks: Sequence[Look]) -> Chart | None:
     return Chart(
         name=address,
         title=name.capitalize(),
-        lede="Level at each check. Dashed: alert threshold.",
-        heads=("Day", "Level", "Alerts at"),
+        lede="Level at each check. The dashed line is the alert threshold.",
+        heads=("Day", "Level", "Alert threshold"),
         rows=tuple((day.isoformat(), level_text(value), level_text(at)) for day, value, at in looks),
         svg=levels(name=address, title=f"{name.capitalize()} over time", looks=looks),
     )

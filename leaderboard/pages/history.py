@@ -25,7 +25,7 @@ from leaderboard.studies.answers import words
 N_VERSIONS = 20
 MIN_DRAWN, MAX_DRAWN = 3, 200  # boards
 WITHDRAWN = " (withdrawn since)"
-HEADS = ("Board", "Published", "Best", "Score %", "Over", "Compared with the best before")
+HEADS = ("Board", "Date", "Best", "Score %", "Tasks", "Compared with the previous best")
 
 
 @for_all
@@ -116,13 +116,13 @@ def best_chart(benchmark: Benchmark) -> Chart | None:
                 more=", withdrawn" if best.agent_name.endswith(WITHDRAWN) else "",
             )
         )
-    title = "The best score over time"
+    title = "Best score over time"
     left_out = f" Latest {MAX_DRAWN} boards only." if len(boards) == MAX_DRAWN else ""
     return Chart(
         name="best",
         title=title,
-        lede="Solid step: the new best is clearly better (95%). Dashed: tied or unknown. No step: the score "
-        f"is on other tasks.{left_out}",
+        lede="A solid step is clearly better (95%). A dashed step is a tie or unknown. Without a step, the "
+        f"score is on other tasks.{left_out}",
         heads=HEADS,
         rows=tuple(rows),
         svg=best_through_boards(name="best", title=title, levels=levels),

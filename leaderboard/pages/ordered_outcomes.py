@@ -105,7 +105,8 @@ class OrderedOutcomes:
             return f"Pass rates are means over {agents}. None of them has run all tasks."
         most = "" if self.outcomes.voice.all() else ", at most two per untrusted account"
         left_out = f" {words.counted(rest, 'other')} {'is' if rest == 1 else 'are'} left out." if rest else ""
-        return f"Pass rates are means over the {agents} with results on 95% of the tasks{most}.{left_out}"
+        whose = f"the {agents} with results on at least 95% of the tasks{most}"
+        return f"Pass rates are means over {whose}.{left_out}"
 
 
 _read: ContextVar[dict[tuple[int, int], OrderedOutcomes] | None] = ContextVar("_read", default=None)

@@ -53,7 +53,7 @@ def replay_summary(benchmark: Benchmark, standings: Standings) -> dict[str, Any]
     if of is None or benchmark.replay is None or not results:
         return None
     figures = benchmark.replay["figures"]
-    facts = [("Runs not needed", f"{words.percent(figures['saved'])}%")]
+    facts = [("Trials saved", f"{words.percent(figures['saved'])}%")]
     if figures["pairs"]:
         pairs = f"{words.percent(figures['pairs']['value'])}%"
         facts.append(("Pairs in the order of full runs", pairs))
@@ -114,8 +114,8 @@ def _chart(results: Mapping[str, AtTarget], full: Mapping[str, float]) -> Chart:
     return Chart(
         name=name,
         title=title,
-        lede="One dot an agent. Filled: estimated, with its 95% interval. Hollow: it ran all tasks. On the "
-        "line both scores are the same.",
+        lede="Each dot is an agent. A filled dot is estimated, with its 95% interval. An empty dot is "
+        "measured. On the line, both scores are equal.",
         heads=("Agent", "Board %", "95%", "Full run %", "Difference, points"),
         rows=tuple(rows[agent] for agent in sorted(results, key=lambda one: -full[one])),
         svg=drawing(name=name, title=title, width=WIDTH, height=HEIGHT, marks=marks),

@@ -1,4 +1,4 @@
-"""The page of all tasks: pass rates, who passed what; and that of one: who passes it."""
+"""The page of all tasks: pass rates, results by agent; and that of one."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +25,7 @@ from leaderboard.studies.outcomes import single_tasks
 MAX_ROWS = 200  # of agents, each with a row of its own
 N_GROUPS = 10
 MAX_LISTED = 500  # tasks, unless all are asked for
+PARTLY = "A partly filled {} is a mean between 0 and 1."
 SUBSET_CHOICES = {"yes": True, "no": False}
 ORDERS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
     "task": lambda line: line["task"].name.casefold(),
@@ -83,9 +84,9 @@ def rest(of: OrderedOutcomes) -> str:
     parts = [
         f"{n:,} {'is' if n == 1 else 'are'} {kind}" for n, kind in ((easy, "easier"), (hard, "harder")) if n
     ]
-    of_none = f" ({none:,} passed by no agent)" if none else ""
-    text = f"{' and '.join(parts)}{of_none}." if parts else "No task is easier or harder."
-    return f"{text} {unrated:,} without a result." if unrated else text
+    text = f"{' and '.join(parts)}." if parts else "No task is easier or harder."
+    text += f" No agent passes {none:,}." if none else ""
+    return f"{text} {unrated:,} {'has' if unrated == 1 else 'have'} no result." if unrated else text
 
 
 def chart(of: OrderedOutcomes, lines: list[dict[str, Any]]) -> Chart | None:
@@ -99,14 +100,18 @@ def chart(of: OrderedOutcomes, lines: list[dict[str, Any]]) -> Chart | None:
         the, ranking = ("the ", "ranking task") if of.subset and not differs else ("", "task")
         text = f"{the}{words.counted(places.size, ranking)}, {of.band_text}"
         band = int(places[0]), int(places[-1]) + 1, text
-    each = "One row per tenth of the agents" if of.n_agents > MAX_ROWS else "One row per agent"
+    rows = _heat_map_rows(of)
+    shown = {outcome for _, _, outcomes, _ in rows for outcome in outcomes}
+    each = "Each row is a tenth of the agents" if of.n_agents > MAX_ROWS else "Each row is an agent"
     last = ", unranked last" if np.isnan(of.ranks).any() else ""
+    partly = f" {PARTLY.format('cell')}" if shown - {None, 0.0, 1.0} else ""
+    dash = " A dash is no valid result." if None in shown else ""
     marks = " The line below marks the ranking tasks." if differs and any(in_subset) else ""
     return Chart(
         name="tasks",
-        title="Who passed what",
-        lede=f"{each}, best first{last}. One column per task, easiest first. Filled: passed. Half: one of "
-        f"two trials passed. Dash: no valid result.{marks}",
+        title="Results by agent and task",
+        lede=f"{each}, best first{last}. Each column is a task, easiest first. A filled cell is a pass."
+        f"{partly}{dash}{marks}",
         heads=("Task", "Pass rate", "Agents", "Ranking task"),
         rows=tuple(
             (
@@ -121,7 +126,7 @@ def chart(of: OrderedOutcomes, lines: list[dict[str, Any]]) -> Chart | None:
             name="tasks",
             title=f"Heat map of {words.counted(of.n_agents, 'agent')} by {words.counted(of.n_tasks, 'task')}",
             rates=[line["rate"] for line in lines],
-            rows=_heat_map_rows(of),
+            rows=rows,
             band=band,
             marked=in_subset if differs else [],
         ),
@@ -215,7 +220,6 @@ def task_page(benchmark: Benchmark, pk: int) -> dict[str, Any]:
         "is_graded": any(outcome not in (0.0, 1.0) for outcome in outcomes),
         "invalid": [run for run in runs if run["n_invalid"]],
         "n_invalid": sum(run["n_invalid"] for run in runs),
-        "in_subset": column is not None and of.in_subset[column],
         "agents_chart": _agents_chart(of, runs) if runs else None,
         "quarters_chart": _quarters_chart(of, runs),
     }
@@ -280,9 +284,9 @@ def _task_rest(of: OrderedOutcomes, task: Task, column: int | None, outcomes: Se
         return ""
     weaker = single_tasks.weaker_passing(of.outcomes.means[:, column], of.ranks)
     if n == 1:
-        return "It ranks below an agent that fails it." if weaker else "No higher-ranked agent fails it."
+        return "It ranks below an agent that fails." if weaker else "No higher-ranked agent fails."
     number = f"{weaker:,}" if weaker else "None"
-    return f"{number} of them {'ranks' if weaker < 2 else 'rank'} below an agent that fails it."
+    return f"{number} of the {n:,} {'ranks' if weaker < 2 else 'rank'} below an agent that fails."
 
 
 def _agents_chart(of: OrderedOutcomes, runs: Sequence[dict[str, Any]]) -> Chart:
@@ -295,12 +299,15 @@ def _agents_chart(of: OrderedOutcomes, runs: Sequence[dict[str, Any]]) -> Chart:
         (unranked if run["rank"] is None else ranked).append((run["outcome"], told, address))
         trust = [run["trust"] or "not on the board"] if of.tells_trust else []
         rows.append((run["agent"].name, run["rank_text"], run["outcome_text"], *trust))
+    shown = {run["outcome"] for run in runs}
+    partly = f" {PARTLY.format('dot')}" if shown - {None, 0.0, 1.0} else ""
+    small = " A small dot is no valid result." if None in shown else ""
     return Chart(
         name="task",
-        title="Who passes it",
-        lede="One dot per agent, best rank first. Filled: passed. Hollow: failed. Partly filled: mean of its "
-        "trials. Small: no valid result.",
-        heads=("Agent", "Rank", "Outcome", *(["Trust"] if of.tells_trust else [])),
+        title="Results by agent",
+        lede="Each dot is an agent, best rank first. A filled dot is a pass, an empty dot a failure."
+        f"{partly}{small}",
+        heads=("Agent", "Rank", "Result", *(["Trust"] if of.tells_trust else [])),
         rows=tuple(rows),
         svg=dot_row(
             name="task",
@@ -324,12 +331,12 @@ def _quarters_chart(of: OrderedOutcomes, runs: Sequence[dict[str, Any]]) -> Char
     return Chart(
         name="quarters",
         title="Pass rate by quarter",
-        lede=f"Mean over the agents dated in each quarter. Tinted: {of.band_text}.",
+        lede=f"Mean over the agents submitted in each quarter. The shaded area is {of.band_text}.",
         heads=("Quarter", "Pass rate", "Agents"),
         rows=tuple(rows),
         svg=by_quarter(
             name="quarters",
-            title="Pass rate by the quarter of agents’ dates",
+            title="Pass rate by quarter of submission",
             quarters=quarters,
             band=of.band,
         ),

@@ -1,4 +1,4 @@
-"""What the page “Error bars” shows: the latest variance study as it is stored, and what a design would do."""
+"""What the page “Sources of error” shows: the latest variance study, and what a design would do."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil, sqrt
@@ -23,16 +23,15 @@ ENOUGH = 1_000  # trials a task: more are no advice
 SOURCES = {
     "agent": "Agents",
     "task": "Task difficulty",
-    "agent:task": "Which tasks suit whom",
+    "agent:task": "Agent × task",
     "Residual": "Run-to-run noise",
 }
 MEANINGS = {
-    "agent": "what a leaderboard measures",
-    "agent:task": "remains in a comparison",
-    "Residual": "more runs average it out",
+    "agent:task": "some tasks suit some agents",
+    "Residual": "more trials average it out",
 }
-POOLED = "Run-to-run noise, and which tasks suit whom"
-CANCELS = "cancels between agents on the same tasks"
+POOLED = "Run-to-run noise and agent × task"
+CANCELS = "no effect on comparisons"
 Plain = Mapping[str, Any]
 
 
@@ -61,17 +60,17 @@ def uncertainty_page(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
 
 def headline(result: Plain) -> tuple[str, str]:
     if result["levels"]["agent"] < 2:
-        return "One agent so far.", "At least two are needed to tell where the noise comes from."
+        return "One agent so far.", "The sources of error need at least two."
     if not result["available"]:
         return "Not available:", f"{result['reason']}."
     steps = result.get("projections") or []
     if not steps or steps[0]["finite"] is None:
-        return "Run-to-run noise is not known.", "To measure it, run agents several times on the same tasks."
+        return "Run-to-run noise is not known separately.", "To measure it, repeat tasks with several agents."
     return halving(steps, n_tasks=result["levels"]["task"], averaged=averaged_over(result))
 
 
 def halving(steps: Sequence[Plain], *, n_tasks: int, averaged: str = "") -> tuple[str, str]:
-    """Say how many runs per task halve the error bar on these tasks.
+    """Say how many trials per task halve the error bar on these tasks.
 
     Its square is a part that no trial moves and one over their number, a + b/R: two steps tell both.
     """
@@ -81,24 +80,24 @@ def halving(steps: Sequence[Plain], *, n_tasks: int, averaged: str = "") -> tupl
     left = first / 4 - fixed
     n = ceil(round(moved / left, 9)) if left > 0 else ENOUGH + 1
     over = f"all {n_tasks:,} tasks {averaged}" if averaged else f"all {n_tasks:,} tasks"
-    mean = f"The standard error of one agent’s mean on {over} is {words.percent(sqrt(first))} points"
+    mean = f"The standard error on {over} is {words.percent(sqrt(first))} points with one trial per task"
     if n > ENOUGH:
-        return "More runs per task cannot halve the error bar.", f"{mean} with one run per task."
+        return "More trials per task cannot halve the error bar.", f"{mean}."
     number = NUMBERS[n] if n < len(NUMBERS) else f"{n:,}"
     after = words.percent(sqrt(fixed + moved / n))
     return (
-        f"{number} runs per task would halve the error bar.",
-        f"{mean} with one run per task, and {after} with {number.lower()}.",
+        f"{number} trials per task would halve the error bar.",
+        f"{mean} and {after} with {number.lower()}.",
     )
 
 
 def _at_random(result: Plain) -> str:
     names = {part["name"] for part in result.get("components") or []}
-    facets = ("prompt", "judge", "run")
-    known = ["trials", *(f"{facet}s" for facet in facets if f"agent:{facet}" in names)]
-    unknown = [f"{facet}s" for facet in facets if f"agent:{facet}" not in names]
-    sentence = f"Random here: {_join(known)}."
-    return f"{sentence} Not measured, so not in this table: {_join(unknown)}." if unknown else sentence
+    facets = {"prompt": "prompts", "judge": "judges", "run": "full runs"}
+    known = ["trials", *(text for facet, text in facets.items() if f"agent:{facet}" in names)]
+    unknown = [text for facet, text in facets.items() if f"agent:{facet}" not in names]
+    sentence = f"Included: noise of {_join(known)}."
+    return f"{sentence} Not measured: {_join(unknown)}." if unknown else sentence
 
 
 def _join(names: Sequence[str]) -> str:
@@ -117,8 +116,8 @@ def scales_text(logit: Plain) -> str:
         )
     )
     return (
-        f"On the score scale the largest part of the variance of one agent’s mean is {linear}. On the logit "
-        f"scale it is {other}; there, differences near 0 and 100% weigh more."
+        f"Without the differences between agents, the largest source is {linear}. On the logit scale it is "
+        f"{other}. That scale stretches differences near 0 and 100%."
     )
 
 
@@ -152,14 +151,16 @@ def variance_chart(components: Sequence[Plain]) -> Chart | None:
             meaning = ""
         label, share = _source(name, is_pooled), component["share"]
         parts.append((label, share, meaning, cancels))
+        what = words.sentence(component["meaning"] or meaning)
+        what += " Estimated as 0." if component["boundary"] else ""
         variance = f"{component['variance']:.5f}"
-        rows.append((label, f"{words.percent(share)}%", variance, "cancels" if cancels else "stays"))
+        rows.append((label, what, variance, f"{words.percent(share)}%", "no" if cancels else "yes"))
     title = "Variance of a single result, by source"
     return Chart(
         name="variance",
-        title="Sources of the variance of a single result",
-        lede="Hatched: cancels between agents on the same tasks.",
-        heads=("Source", "Share", "Variance", "Between agents"),
+        title="Variance of a single result, by source",
+        lede="Hatched parts do not affect comparisons on the same tasks.",
+        heads=("Source", "What it is", "Variance", "Share", "Affects comparisons"),
         rows=tuple(rows),
         svg=stacked(name="variance", title=title, parts=parts),
         narrow=stacked(name="variance", title=title, parts=parts, narrow=True),
@@ -180,13 +181,11 @@ def what_if(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
     levers, estimand = _levers(study, params), params.get("estimand", "")
     faults = [f"{one['label']}: {one['fault']}" for one in levers if one["fault"]]
     estimand = estimand if estimand in ESTIMANDS else "finite"
-    never = [lever["label"].lower() for lever in levers if not lever["is_varied"]]
     form: dict[str, Any] = {
         "levers": levers,
         "faults": faults,
         "estimand": estimand,
         "estimands": ESTIMANDS,
-        "unknown": never and f"The effect of more {' and '.join(never)} is unknown: they were never varied.",
     }
     if faults or not any(lever["text"] for lever in levers):
         return form
@@ -222,7 +221,7 @@ def _levers(study: VarianceStudy, params: QueryDict) -> list[dict[str, Any]]:
     """How many of something the address asks for; `n` is how many there were, 1 of what was never varied."""
     seen, levers = varied(study.result), list[dict[str, Any]]()
     for key, letter, label, n in (
-        ("trials", "R", "Runs per task", 1),
+        ("trials", "R", "Trials per task", 1),
         ("tasks", "N", "Tasks", study.result["levels"]["task"]),
         ("prompts", "V", "Prompts", seen.get("prompt")),
         ("judges", "M", "Judges", seen.get("judge")),

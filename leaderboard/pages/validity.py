@@ -1,4 +1,4 @@
-"""What the page “Can I trust it?” shows: the figures of the latest validation, as they are stored."""
+"""What the page “Validation” shows: the figures of the latest validation, as they are stored."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -56,9 +56,7 @@ def validity_page(study: ValidationStudy) -> dict[str, Any]:
     in_time, error = "", validated.error(late, READ_FOR)  # how many agents the test in time rests on
     if late.get("n") and late.get(READ_FOR) is not None:
         wide = "" if error is None else f" (SE {words.percent(error)} points)"
-        in_time = (
-            f"{words.counted(late['n'], 'agent')} came late enough to test predicting later agents{wide}."
-        )
+        in_time = f"The test on later agents has {words.counted(late['n'], 'agent')}{wide}."
     protocols = [
         _protocol(name, result["protocols"][name], in_use)
         for name in validated.PROTOCOLS
@@ -162,9 +160,9 @@ def pairs_chart(tests: list[dict[str, Any]]) -> Chart | None:
     return Chart(
         name="validity",
         title="Pairs in the right order",
-        lede="Dot: estimated full score, with its 95% interval. Orange: a random subset of the same size. "
-        "Left line: the value if agents did not differ.",
-        heads=("Test", "Pairs in order", "From", "To", "Random subset", "Agents"),
+        lede="Each dot is the share of pairs in order by estimated full score, with its 95% interval. Orange "
+        "is a random subset of the same size. The left line is the value if agents do not differ.",
+        heads=("Test", "Pairs in order", "Lower limit", "Upper limit", "Random subset", "Agents"),
         rows=tuple(
             (test["label"], *map(_percent, test["values"]), f"{test['figures']['n']:,}") for test in tests
         ),
@@ -195,9 +193,9 @@ def coverage_chart(tests: list[dict[str, Any]]) -> Chart | None:
     return Chart(
         name="coverage",
         title="Intervals that contain the measured score",
-        lede="How often the 95% interval of an estimated score contains the measured one. Left of the line "
-        "intervals are too narrow.",
-        heads=("Test", "Contain it", "Intervals"),
+        lede="Each dot is their share of the 95% intervals of estimated scores. Left of the line, intervals "
+        "are too narrow.",
+        heads=("Test", "Share", "Intervals"),
         rows=tuple((label, _percent(share), f"{n:,}") for label, (share, n) in by_test.items()),
         **both_widths(
             name="coverage",
@@ -233,14 +231,14 @@ def width_chart(result: Plain) -> Chart | None:
         rows.append((f"{band} (in use)" if one["in_use"] else band, f"{one['size']:,}", *cells))
     return Chart(
         name="widths",
-        title="Width of the band",
-        lede="Pairs in the right order when each agent in turn is new, with 95% intervals. A wider band "
-        "needs more tasks. Filled: the band in use.",
-        heads=("Pass rates", "Tasks", "Pairs in order", "From", "To", "Spearman’s ρ"),
+        title="Limits of the pass rate",
+        lede="Each dot is the share of pairs in order when each agent in turn is new, with its 95% interval. "
+        "The filled dot is in use.",
+        heads=("Pass rates", "Tasks", "Pairs in order", "Lower limit", "Upper limit", "Spearman’s ρ"),
         rows=tuple(rows),
         **both_widths(
             name="widths",
-            title="Pairs in the right order, by width of the band",
+            title="Pairs in the right order, by limits of the pass rate",
             rows=drawn,
             lo=least,
             hi=1.0,
@@ -263,13 +261,12 @@ def overlap_chart(result: Plain) -> Chart | None:
     return Chart(
         name="overlap",
         title="Tasks of other strategies",
-        lede="Another strategy chooses as many tasks from the same agents. This is the share of them inside "
-        "the band.",
-        heads=("Strategy", "In the band", "Tasks"),
+        lede="Each strategy chooses the same number of tasks. The value is the share of ranking tasks.",
+        heads=("Strategy", "Ranking tasks", "Tasks"),
         rows=tuple((label, _percent(share), reason or text) for label, text, share, reason in overlaps),
         **both_widths(
             name="overlap",
-            title="Share of the tasks of other strategies in the band",
+            title="Share of ranking tasks among the tasks of other strategies",
             rows=drawn,
             lo=0.0,
             hi=1.0,

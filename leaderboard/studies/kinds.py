@@ -134,7 +134,7 @@ def project_error(
         projection = project_agent(study.result, design, estimand=estimand, sensitivity=sensitivity)
     except CoreError as refusal:
         raise Conflict(
-            f"The components do not carry this design: {refusal}.", code="cannot_project"
+            f"These variances do not allow this design: {refusal}.", code="cannot_project"
         ) from refusal
     return {"data_version": study.data_version, **projection}
 

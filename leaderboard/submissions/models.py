@@ -79,7 +79,7 @@ class Submission(models.Model):
     status = models.CharField(max_length=16, choices=Status)
     submitted_by = models.ForeignKey(User, models.PROTECT, null=True, related_name="submissions")
     token = models.ForeignKey(ApiToken, models.PROTECT, null=True, related_name="submissions")
-    submitted_at = models.DateTimeField(null=True, help_text="As the submitter says.")
+    submitted_at = models.DateTimeField(null=True, help_text="As stated by the submitter.")
     imprecise = models.BooleanField(
         default=False, help_text="Only the month or year of submitted_at is known."
     )
@@ -90,23 +90,20 @@ class Submission(models.Model):
     n_invalid = models.PositiveIntegerField()
     replaces = models.ForeignKey("self", models.PROTECT, null=True, related_name="replaced_by")
     links = models.JSONField(default=dict)
-    embargo_until = models.DateTimeField(
-        null=True, help_text="Before this it waits, and no page shows that it came."
-    )
+    embargo_until = models.DateTimeField(null=True, help_text="Hidden until this time.")
     loaded = models.BooleanField(
         default=False,
-        help_text="By an operator's load: all its trials count, and its invalid outcomes are confirmed.",
+        help_text="Loaded by an operator: all trials count, and invalid ones are confirmed.",
     )
     asked = ArrayField(
-        models.IntegerField(), null=True, help_text="Ids of the tasks that were asked for; empty: all active."
+        models.IntegerField(), null=True, help_text="Ids of the requested tasks; empty: all active tasks."
     )
     n_trials = models.PositiveSmallIntegerField(
-        null=True, help_text="Trials asked for on each task; empty: as many as were delivered."
+        null=True, help_text="Requested trials per task; empty: as many as submitted."
     )
     study_id = models.BigIntegerField(
         null=True,
-        help_text="Id of the study by which the tasks asked for were chosen for its agent, in that order; "
-        "empty: they were not.",
+        help_text="Id of the study that chose the requested tasks in that order; empty: none did.",
     )
 
     class Meta:
@@ -163,8 +160,7 @@ class StatusChange(models.Model):
     )
     after_board = models.BooleanField(
         default=False,
-        help_text="After a board had shown the agent, its owner took an accepted submission back, or had "
-        "tasks accepted that it had delivered before.",
+        help_text="A board had shown the agent before its owner withdrew results or submitted them again.",
     )
     judged = models.CharField(max_length=16, choices=Judged, blank=True, default="")
     at = models.DateTimeField()
@@ -195,7 +191,7 @@ class MachineCheck(models.Model):
     """What the machine found in a submission; shown on its page, and none of it refuses by itself."""
 
     submission = models.OneToOneField(Submission, models.PROTECT, related_name="machine_check")
-    found = models.JSONField(help_text="Each: name, level (passed, noted, warned), told.")
+    found = models.JSONField(help_text="Each: name, level (passed, noted, warned), message.")
     at = models.DateTimeField()
 
     class Meta:
@@ -326,9 +322,9 @@ class OutcomeDetail(models.Model):
     seconds_environment = models.FloatField(null=True)
     seconds_execution = models.FloatField(null=True)
     seconds_scoring = models.FloatField(null=True)
-    human = models.FloatField(null=True, help_text="What people say that the outcome is.")
+    human = models.FloatField(null=True, help_text="Result according to people.")
     human_probability = models.FloatField(
-        null=True, help_text="With which the task was drawn to be asked about."
+        null=True, help_text="Probability that the task was sampled for human review."
     )
     metadata = models.JSONField(null=True)
 

@@ -86,8 +86,8 @@ class AtTarget:
         int | None,
         "1 + the number of agents with a strictly better score (rounded to 1e-9); None: listed, not ranked.",
     ] = None
-    rank_lower: Annotated[int | None, "Best rank it may hold; 95%, all agents at once."] = None
-    rank_upper: Annotated[int | None, "Worst rank it may hold; 95%, all agents at once."] = None
+    rank_lower: Annotated[int | None, "Best rank of the 95% rank range."] = None
+    rank_upper: Annotated[int | None, "Worst rank of the 95% rank range."] = None
     score: Annotated[float | None, "On the tasks of the target, measured or estimated."] = None
     lower: Annotated[float | None, "Lower end of the 95% interval of the score, clipped to [0, 1]."] = None
     upper: Annotated[float | None, "Its upper end."] = None
@@ -128,12 +128,12 @@ class Line:
     """One agent."""
 
     agent: Annotated[str, "Name of the agent."]
-    scaffold: Annotated[str, "The harness around the model."]
-    model: Annotated[str, "The model that the scaffold calls."]
+    scaffold: Annotated[str, "Program around the model."]
+    model: Annotated[str, "Model that the scaffold calls."]
     version: Annotated[str, "Version of the agent; empty: not stated."]
     organisation: Annotated[str, "Who made the agent; empty: not stated."]
     links: Annotated[Mapping[str, str], "Commit, logs, report."]
-    run_by: Annotated[str, "Who delivered its outcomes."]
+    run_by: Annotated[str, "Who submitted the results."]
     trust: Annotated[
         Trust,
         "How far its outcomes can be checked: self_reported; logs, where every submission links logs or "

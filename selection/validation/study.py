@@ -41,7 +41,7 @@ N_AGENTS_PER_SCAFFOLD = 5
 R2, PAIRS_FULL = FIGURES.index("r2"), FIGURES.index("pairs_correct_full")
 DERIVED = {"skill": "rho", "kappa": "pairs_correct"}
 N_AGENTS_R2, N_FOLDS_R2 = 10, 3
-DRIFT = "the permuted matrices have no drift: the difference would measure the drift, not the subset"
+DRIFT = "shuffled results have no trend over time, so the difference would measure the trend"
 NO_OTHER = "no held-out agent has a training agent with another full score"
 NOT_CLEAR = "no pair of agents differs by more than 1.96 standard errors"
 
@@ -423,7 +423,7 @@ def _errors(
     draws: list[list[_Pooled]], values: FloatArray, without: FloatArray | None, null: Null, is_seeds: bool
 ) -> tuple[dict[str, float | None], dict[str, str]]:
     if is_seeds:
-        return {}, {"se": "no jackknife over random splits; their spread over seeds stands instead"}
+        return {}, {"se": "no jackknife over random splits; the spread over seeds is shown instead"}
     if without is None:
         return {}, {"se": "not asked for"}
     has_record = _has_record(draws[0])
@@ -456,7 +456,7 @@ def _missing(
             already = f"{of} is 1 without agent effects already"
             notes[derived] = known.get(derived) or notes.get(of) or notes.get(null) or already
     if result.coverage is None and strategy != study.coverage_of:
-        notes["coverage"] = "measured for the strategy in use alone"
+        notes["coverage"] = "measured only for the strategy in use"
     elif result.coverage is None:
         why = study.no_coverage
         notes["coverage"] = f"not measured: {why}" if why else "no fold has an interval"

@@ -210,7 +210,7 @@ def test_variance_of_outcomes_takes_the_model_of_a_board(answer, text, tmp_path)
     assert mine["criterion"] == pytest.approx(named["criterion"])
     told = text("variance", path)
     assert "the board's: agent + task + agent:task; --random and --outcome take another" in told
-    assert "which tasks suit which agent" in told
+    assert "some tasks suit some agents" in told
 
 
 def test_variance_reads_a_table_of_three_columns(answer, text, tmp_path):

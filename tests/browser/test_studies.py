@@ -87,4 +87,4 @@ def test_the_what_if_form_answers_without_a_script(browser, address):
     browser.find_element("css selector", ".what-if button").click()
     # What follows a press is another page, which takes the place of this one when it comes.
     wait_until(browser, lambda it: "trials=3" in it.current_url)
-    assert "The components do not carry this design" in browser.page_source
+    assert "These variances do not allow this design" in browser.page_source

@@ -217,13 +217,13 @@ def test_validation_is_printed_with_the_strategy_in_use_first(run, toy):
     short = run("validate", "toy", "--jobs", "1").splitlines()
     assert len(short) <= 40
     assert max(map(len, short)) <= 100
-    assert any(line.startswith("  Mid-range band ") for line in short)
+    assert any(line.startswith("  Mid-range ") for line in short)
     printed = run("validate", "toy", "--jobs", "1", "--full")
     assert printed.startswith("No change: the results are the same as at the last validation.\n")
     assert re.search(r"^agents +16 complete, of 16$", printed, re.MULTILINE)
     assert re.search(
-        r"^Leave one agent out, 16 of 16 folds, .* on average:\n  strategy +Pairs in order +± +Skill .*\n"
-        r"  Mid-range band \* ",
+        r"^Leave one agent out, 16 of 16 folds, .* on average:\n  strategy +Pairs in order +SE +Skill .*\n"
+        r"  Mid-range \* ",
         printed,
         re.MULTILINE,
     )
@@ -238,8 +238,8 @@ def test_variance_is_printed_with_what_was_never_measured(run, toy):
     printed = run("variance", "toy")
     assert re.search(r"^ +source +variance +share +what it is$", printed, re.MULTILINE)
     assert re.search(r"^ +task +0\.\d{3,} +[\d.]+%", printed, re.MULTILINE)
-    assert re.search(r"^not measured +trial noise", printed, re.MULTILINE)
-    assert "The effect of more prompts, judges and trials is unknown: only one level was seen." in printed
+    assert re.search(r"^not measured +run-to-run noise", printed, re.MULTILINE)
+    assert "The effect of more prompts, judges and trials was not measured." in printed
     assert run("variance", "toy").startswith("No change: the results are the same as at the last study.\n")
 
 

@@ -252,8 +252,8 @@ def test_who_is_not_replayed_needs_no_date(loaded, client, capsys):
     capsys.readouterr()
     call_command("replay", "toy")
     assert "Not replayed: 1 agent, without a full run" in capsys.readouterr().out
-    assert "When is it validated?" not in page
-    assert "When is it validated?" in client.get("/b/toy/validity").content.decode()
+    assert "Schedule" not in page
+    assert "Schedule" in client.get("/b/toy/validity").content.decode()
 
 
 def test_the_largest_error_published_is_that_of_the_stored_decisions(kept_here, client):

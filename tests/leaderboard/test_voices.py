@@ -118,8 +118,8 @@ def test_pass_rates_and_calibration_take_two_of_them_and_rank_all(db):
     assert all(line.at["full"].rank for line in lines_of(board).values())
     page = Client().get("/b/toy/tasks").content.decode()
     assert (
-        "Pass rates are means over the 18 agents with results on 95% of the tasks, at most two per untrusted "
-        "account. 28 others are left out."
+        "Pass rates are means over the 18 agents with results on at least 95% of the tasks, at most two per "
+        "untrusted account. 28 others are left out."
     ) in page
     heard = complete()
     now = read_outcomes(Benchmark.objects.get())

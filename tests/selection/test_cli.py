@@ -146,10 +146,10 @@ def test_the_text_leads_with_pairs_correct_and_skill(text, tmp_path):
     assert short[0].startswith("Does the subset rank like all tasks? ")
     out = text(*asked, "--full")
     head = next(line for line in out.splitlines() if "  strategy" in line).split()
-    assert head[:7] == ["strategy", "Pairs", "in", "order", "±", "Skill", "±"]
+    assert head[:7] == ["strategy", "Pairs", "in", "order", "SE", "Skill", "SE"]
     assert "Leave one agent out, 16 of 16 folds" in out
     assert re.search(r"^Leave one model out +not available: ", out, re.MULTILINE)
-    assert "95% intervals hit of all but Mid-range band  measured for the strategy in use alone" in out
+    assert "95% intervals hit of all but Mid-range  measured only for the strategy in use" in out
 
 
 def test_refusals_of_validate(refusal, tmp_path):

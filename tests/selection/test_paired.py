@@ -76,7 +76,7 @@ def test_kappa_by_hand_and_its_error():
     assert 0.6 < told.pairs_null < 0.95
     in_time = found["temporal"].strategies["mid_range"]
     assert in_time.kappa is in_time.se["kappa"] is None
-    assert "would measure the drift" in in_time.notes["kappa"]
+    assert "would measure the trend" in in_time.notes["kappa"]
     assert in_time.pairs_null == told.pairs_null
 
 

@@ -505,7 +505,7 @@ def test_skill_in_time_is_null_with_the_reason():
     found = validate(table, strategies=["mid_range", "random"], seeds=3, **options).protocols
     for figures in found["temporal"].strategies.values():
         assert figures.skill is figures.se["skill"] is None
-        assert "would measure the drift" in figures.notes["skill"]
+        assert "would measure the trend" in figures.notes["skill"]
         assert figures.rho_null == found["loao"].strategies["mid_range"].rho_null or figures.spread
     assert found["temporal"].strategies["random"].spread["skill"] is None
     assert found["loao"].strategies["mid_range"].skill is not None
@@ -802,7 +802,7 @@ def test_coverage_is_measured_from_training_agents_alone(protocol):
     assert found["mid_range"].n_intervals == len(hits) > 0
     assert found["mid_range"].coverage == pytest.approx(np.mean(hits))
     assert found["easiest"].coverage is None
-    assert found["easiest"].notes["coverage"] == "measured for the strategy in use alone"
+    assert found["easiest"].notes["coverage"] == "measured only for the strategy in use"
 
 
 # ------------------------------------------------------------------------------------------------- odd data
@@ -957,8 +957,8 @@ def test_notes_name_figures_as_the_tables_do():
     }
     told = validation_text.notes({"mid_range": {"notes": notes}, "random": {"notes": {}}})
     assert told == {
-        "Above the strategy in use of Mid-range band": "this is the strategy in use",
-        "± of Mid-range band": "Above random, Above the strategy in use: undefined without some group",
+        "Above the strategy in use of Mid-range": "this is the strategy in use",
+        "SE of Mid-range": "Above random, Above the strategy in use: undefined without some group",
     }
 
 

@@ -78,12 +78,6 @@ def decimals(value: float | None, n: int) -> str:
 
 
 @register.filter
-def source(term: str) -> str:
-    """A variance component as a reader writes it: agent:task is agent × task."""
-    return term.replace(":", " × ").lower()
-
-
-@register.filter
 def grouped(count: int) -> str:
     return f"{count:,}"
 
@@ -99,7 +93,7 @@ def figure(value: float | None, error: float | None = None) -> SafeString | str:
     shown = f"{round(value, 3) + 0.0:.3f}".replace("-", "−")
     if error is None:
         return shown
-    return format_html('{} <span class="error">±{}</span>', shown, f"{error:.3f}")
+    return format_html('{} <span class="error">({})</span>', shown, f"{error:.3f}")
 
 
 @register.simple_tag

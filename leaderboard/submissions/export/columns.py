@@ -37,59 +37,57 @@ class ExportColumn:
         return pa.field(self.name, self.kind, metadata={"description": self.description})
 
 
-AS_DELIVERED = "as it was delivered; empty where it was not stated"
 NAMED = (
     ExportColumn("benchmark", CODED, "Name of the benchmark.", always=True),
     ExportColumn("agent", CODED, "Name of the agent: scaffold, model and version together.", always=True),
-    ExportColumn("scaffold", CODED, "The harness around the model.", always=True),
-    ExportColumn("model", CODED, "The model that the scaffold calls.", always=True),
-    ExportColumn("version", CODED, f"Version of the agent, {AS_DELIVERED}."),
-    ExportColumn("organisation", CODED, f"Who made the agent, {AS_DELIVERED}."),
+    ExportColumn("scaffold", CODED, "Program around the model.", always=True),
+    ExportColumn("model", CODED, "Model that the scaffold calls.", always=True),
+    ExportColumn("version", CODED, "Version of the agent."),
+    ExportColumn("organisation", CODED, "Who made the agent."),
     ExportColumn(
         "submitted_at",
         CODED,
-        "When the submission was made, by its submitter, in UTC: a day, a moment (2024-04-30T12:00:00Z), a "
-        "month where no more is known, or empty.",
+        "Submission date in UTC: month, day or time (2024-04-30T12:00:00Z).",
         always=True,
     ),
-    ExportColumn("link", CODED, f"Address of the run, {AS_DELIVERED}."),
-    ExportColumn("logs", CODED, f"Address of its logs, {AS_DELIVERED}."),
-    ExportColumn("code", CODED, f"Address of the agent's code, {AS_DELIVERED}."),
-    ExportColumn("report", CODED, f"Address of a report, {AS_DELIVERED}."),
-    ExportColumn("commit", CODED, f"Address of the commit that was run, {AS_DELIVERED}."),
+    ExportColumn("link", CODED, "Web address of the submission."),
+    ExportColumn("logs", CODED, "Address of the logs."),
+    ExportColumn("code", CODED, "Address of the agent's code."),
+    ExportColumn("report", CODED, "Address of a report."),
+    ExportColumn("commit", CODED, "Address of the commit that was run."),
     ExportColumn("task", CODED, "Name of the task.", always=True),
-    ExportColumn("category", CODED, "Category of the task; empty where it has none."),
-    ExportColumn(
-        "group", CODED, "What the task was taken from together with others; empty where it has none."
-    ),
-    ExportColumn("prompt_variant", CODED, f"Variant of the prompt, {AS_DELIVERED}."),
-    ExportColumn("judge", CODED, f"Who or what judged the trial, {AS_DELIVERED}."),
-    ExportColumn("temperature", NUMBER, f"Sampling temperature, {AS_DELIVERED}."),
-    ExportColumn("run", CODED, f"Label of the run, {AS_DELIVERED}: a repetition of everything."),
+    ExportColumn("category", CODED, "Category of the task."),
+    ExportColumn("group", CODED, "Common source of several tasks, such as a repository."),
+    ExportColumn("prompt_variant", CODED, "Variant of the prompt."),
+    ExportColumn("judge", CODED, "Judge of the trial."),
+    ExportColumn("temperature", NUMBER, "Sampling temperature."),
+    ExportColumn("run", CODED, "Label of one full run."),
 )
 TRIALS = (
-    ExportColumn("trial", WHOLE, "Which of the repeated trials of this task, from 0 to 32,767.", always=True),
+    ExportColumn("trial", WHOLE, "Number of the trial of this task, from 0 to 32,767.", always=True),
     ExportColumn(
         "outcome",
         NUMBER,
-        "How the trial came out, from 0 (failed) to 1 (passed); empty only where it is invalid.",
+        "Result of the trial, from 0 (failed) to 1 (passed). Only an invalid trial may have none.",
         always=True,
     ),
-    ExportColumn("valid", TRUTH, "False where the harness failed, not the agent.", always=True),
+    ExportColumn(
+        "valid",
+        TRUTH,
+        "False if the harness (the test system) failed, not the agent. An invalid trial counts as a failure "
+        "until the operator confirms it.",
+        always=True,
+    ),
 )
 MEASURED = (
-    ExportColumn("cost_usd", NUMBER, f"Cost of the trial in US dollars, {AS_DELIVERED}."),
-    ExportColumn("n_input_tokens", WHOLE, f"Tokens read by the model, {AS_DELIVERED}."),
-    ExportColumn("n_output_tokens", WHOLE, f"Tokens written by the model, {AS_DELIVERED}."),
-    ExportColumn("seconds_environment", NUMBER, f"Seconds spent on the environment, {AS_DELIVERED}."),
-    ExportColumn("seconds_execution", NUMBER, f"Seconds spent by the agent, {AS_DELIVERED}."),
-    ExportColumn("seconds_scoring", NUMBER, f"Seconds spent on scoring, {AS_DELIVERED}."),
-    ExportColumn("human", NUMBER, "What people say that the outcome is; empty where nobody was asked."),
-    ExportColumn(
-        "human_probability",
-        NUMBER,
-        f"The probability with which the task was drawn to be asked about, {AS_DELIVERED}.",
-    ),
+    ExportColumn("cost_usd", NUMBER, "Cost of the trial in US dollars."),
+    ExportColumn("n_input_tokens", WHOLE, "Tokens read by the model."),
+    ExportColumn("n_output_tokens", WHOLE, "Tokens written by the model."),
+    ExportColumn("seconds_environment", NUMBER, "Seconds for the environment, such as its setup."),
+    ExportColumn("seconds_execution", NUMBER, "Seconds that the agent ran."),
+    ExportColumn("seconds_scoring", NUMBER, "Seconds of scoring."),
+    ExportColumn("human", NUMBER, "Result according to people."),
+    ExportColumn("human_probability", NUMBER, "Probability that the task was sampled for human review."),
 )
 OF_AGENT = ("agent", "scaffold", "model", "version", "organisation")
 LINKS = ("link", "logs", "code", "report", "commit")
@@ -98,5 +96,5 @@ KNOWN = (*NAMED, *TRIALS, *MEASURED)
 METADATA = "metadata"
 
 
-TOGETHER = ExportColumn(METADATA, TEXT, "What else was delivered with the outcome, as a JSON object.")
-AS_METADATA = "Delivered with the outcomes under this name; kept as text."
+TOGETHER = ExportColumn(METADATA, TEXT, "Other submitted columns, as a JSON object.")
+AS_METADATA = "Another submitted column, as text."

@@ -663,7 +663,7 @@ def test_the_verdict_of_a_validation_leads_to_its_page(client, publish):
     told = standings_of(board).verdict
     said = f"New agents: {100 * told.pairs:.1f}% of pairs are ordered as a full run would order them "
     said += f"(random subset: {100 * (told.pairs - told.random_difference):.1f}%)."
-    assert f"{said} Can I trust it?" in text_of(client.get("/b/toy"))
+    assert f"{said} Validation" in text_of(client.get("/b/toy"))
 
 
 def test_it_names_its_version(client, ongoing):

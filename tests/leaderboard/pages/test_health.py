@@ -74,10 +74,10 @@ def asked(benchmark, n=3, arrived=1):
 def test_before_any_check_it_says_when_monitors_look(client, toy):
     text = text_of(client.get("/b/toy/health"))
     assert "No monitor has run yet." in text
-    assert "Monitors run after each new full run" in text
+    assert "the monitors run after each new full run" in text
     assert "manage.py" not in text
     assert "Requested full runs" not in text
-    assert "Alerts so far" not in text
+    assert "Opened" not in text
     assert "Version 1 in use" in text
 
 
@@ -106,7 +106,7 @@ def test_it_is_linked_once_there_was_an_alert(client, toy):
 @pytest.mark.parametrize(
     ("states", "said"),
     [
-        (["ok", "insufficient"], "No monitor raises an alert. 1 of 2 have too little data."),
+        (["ok", "insufficient"], "No monitor raises an alert. 1 of 2 monitors have too little data."),
         (["ok", "warn"], "No alert; 1 monitor warns."),
         (["alert", "warn", "alert"], "2 monitors raise an alert."),
         (["alert"], "1 monitor raises an alert."),
@@ -156,7 +156,7 @@ def test_levels_of_an_older_subset_are_not_drawn_on(client, toy):
 def test_runs_asked_for_are_told_with_how_many_arrived(client, toy):
     asked(toy)
     response = client.get("/b/toy/health")
-    assert "1 of 3 arrived, until 2026-06-15" in text_of(response)
+    assert "1 of 3 submitted, deadline 2026-06-15" in text_of(response)
     assert cells(response.content.decode(), "asked") == [
         ["a00", "drawn at random", "12", "2026-06-01"],
         ["a01", "drawn at random", "12", "not yet"],
@@ -187,4 +187,4 @@ def test_it_takes_six_queries(client, toy, n, django_assert_num_queries):
 def test_a_real_check_is_shown(client, toy):
     check_drift(benchmark=toy, as_of=AS_OF)
     text = text_of(client.get("/b/toy/health"))
-    assert f"of {len(ADVICE) - 1} have too little data." in text
+    assert f"of {len(ADVICE) - 1} monitors have too little data." in text

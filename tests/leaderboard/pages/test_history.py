@@ -151,8 +151,8 @@ class TestHistory:
             ["Board 1 2026-06-01 12:05", "4 of 4", "none", "Cold start"],
         ]
         assert rows[0][1].startswith("1 agent entered")
-        assert rows[0][1].endswith(". Who changed with board 2")
-        assert rows[1][1] == "The first board."
+        assert rows[0][1].endswith(". Agents that changed with board 2")
+        assert rows[1][1] == "First board."
         page = response.content.decode()
         assert 'href="/b/toy/v1"' in page
         assert 'href="/b/toy/v2?since=1#since-title"' in page
@@ -161,7 +161,9 @@ class TestHistory:
         withdraw("a00")
         recomputed(as_of=AS_OF)
         row = rows_of(client.get("/b/toy/history"), "versions")[0]
-        assert row[1].removesuffix(" Who changed with board 3") in text_of(client.get("/b/toy?since=2"))
+        assert row[1].removesuffix(" Agents that changed with board 3") in text_of(
+            client.get("/b/toy?since=2")
+        )
 
     def test_it_takes_eight_queries_however_many_boards(self, client, two, django_assert_num_queries):
         # the benchmark; its boards with their subsets; their entries' places; who is withdrawn
@@ -181,8 +183,8 @@ class TestHistory:
         best = Entry.objects.get(board=two, name="best").agent_id
         assert f'<a href="/b/toy/agents/{best}"><bdi>best</bdi></a>' in response.content.decode()
         assert told[1][2:] == ["4 (2–4)", "5 (3–5)"]  # a00: three were above it, now four
-        assert "With board 2" in text_of(response)
-        assert "With board 1" not in text_of(response)
+        assert "Changes with board 2" in text_of(response)
+        assert "Changes with board 1" not in text_of(response)
 
     def test_older_boards_are_a_page_away(self, client, two, monkeypatch):
         monkeypatch.setattr("leaderboard.pages.history.N_VERSIONS", 1)
@@ -265,10 +267,10 @@ class TestBest:
         assert chart.svg.count("<path") - chart.svg.count("s-grid") == 3
 
     def test_nothing_changed_is_no_step(self, client, two):
-        assert "The best score" not in text_of(client.get("/b/toy/history"))  # under three boards
+        assert "Best score" not in text_of(client.get("/b/toy/history"))  # under three boards
         withdraw("a00")
         recomputed(as_of=AS_OF)
-        assert "The best score" in text_of(client.get("/b/toy/history"))
+        assert "Best score" in text_of(client.get("/b/toy/history"))
         assert [row[0] for row in self.drawn().rows] == ["1", "2"]
 
     def test_without_a_rank_there_is_nothing_to_draw(self, client, db):

@@ -1,4 +1,4 @@
-"""The pages on validity and uncertainty."""
+"""The pages of validation and sources of error."""
 
 import html
 import re
@@ -117,7 +117,7 @@ def test_validity_shows_the_stored_figures(client, toy):
     protocols = {row[0].split("  ")[0]: row for row in cells(page, "protocols")}
     figures = result["protocols"]["loao"]["strategies"]["mid_range"]
     row = next(row for name, row in protocols.items() if name.startswith("Leave one agent out"))
-    shown = [f"{figures[name]:.3f} ±{figures['se'][name]:.3f}" for name in ("pairs_correct", "skill")]
+    shown = [f"{figures[name]:.3f} ({figures['se'][name]:.3f})" for name in ("pairs_correct", "skill")]
     assert row[1:3] == shown
     assert row[8] == str(figures["n"])
     loso = next(row for name, row in protocols.items() if name.startswith("Leave one scaffold out"))
@@ -134,8 +134,7 @@ def test_validity_says_how_far_it_is_from_scikit_learn(client, toy):
 def test_validity_says_what_the_board_says_of_the_subset(client, toy):
     told = verdict(store(toy).result, "mid_range")
     text = text_of(client.get("/b/toy/validity"))
-    assert "Can I trust this board?" in text
-    assert f"{told.word.capitalize()}, for the order of agents. " in text
+    assert f"Validation {told.word.capitalize()}, for the order of agents. " in text
     assert why_text(told) in text
     assert why_text(told) in told.sentence
 
@@ -168,7 +167,7 @@ def test_every_strategy_is_shown_and_the_one_in_use_first(client, toy):
     page = client.get("/b/toy/validity").content.decode()
     first = page.index('<details class="fold" id="loao">')
     rows = cells(page[first : page.index("</details>", first)], "strategies")
-    assert rows[0][0] == "Mid-range band in use"
+    assert rows[0][0] == "Mid-range in use"
     assert [row[0] for row in rows[1:]] == [
         validated.label(name) for name in validated.STRATEGIES if name != "mid_range"
     ]
@@ -225,15 +224,20 @@ def test_uncertainty_takes_two_queries(client, repeated, django_assert_num_queri
 def test_components_are_shown_as_they_are_stored(client, repeated):
     study, _ = measure_variance(benchmark=repeated, as_of=AS_OF)
     response = client.get("/b/toy/uncertainty")
-    rows = cells(response.content.decode(), "components")
+    rows = twin(response.content.decode(), "variance")
     for row, part in zip(rows, study.result["components"], strict=True):
-        assert row[0] == part["name"].replace(":", " × ").lower()
-        assert row[2:] == [f"{part['variance']:.5f}", f"{100 * part['share']:.1f}%"]
-        assert ("boundary of 0" in row[1]) == part["boundary"]
+        assert row[1] == words.sentence(part["meaning"]) + (" Estimated as 0." if part["boundary"] else "")
+        assert row[2:4] == [f"{part['variance']:.5f}", f"{100 * part['share']:.1f}%"]
     text = text_of(response)
     assert study.result["method"] in text
-    assert study.result["message"] in text
+    assert "did not converge" not in text
     assert all(source in text for source in study.result["not_measured"])
+
+
+def test_a_fit_that_did_not_converge_says_so(client, repeated):
+    study, _ = measure_variance(benchmark=repeated, as_of=AS_OF)
+    stored(VarianceStudy, repeated, **study.result | {"converged": False, "message": "100 steps"})
+    assert "The fit did not converge : 100 steps." in text_of(client.get("/b/toy/uncertainty"))
 
 
 def test_what_more_trials_do_is_told_for_both_estimands(client, repeated):
@@ -243,16 +247,15 @@ def test_what_more_trials_do_is_told_for_both_estimands(client, repeated):
     for row, step in zip(cells(response.content.decode(), "steps"), study.result["projections"], strict=True):
         assert row[0] == str(step["n_trials"])
         for cell, name in zip(row[1:], ("finite", "domain"), strict=True):
-            assert cell == f"±{100 * step[name]:.1f} {100 * step[name] / first[name]:.1f}%"
+            assert cell == f"{100 * step[name]:.1f} {100 * step[name] / first[name]:.1f}%"
 
 
 def test_advice_compares_what_costs_the_same_over_measured_facets_alone(client, repeated):
     measure_variance(benchmark=repeated, as_of=AS_OF)
     text = text_of(client.get("/b/toy/uncertainty"))
-    assert (
-        "For these tasks, one agent's error bar is 29% smaller with twice as many trials per task."
-    ) in text
-    assert "The effect of more prompts and judges is unknown: only one level was seen." in text
+    assert "For tasks like these, one agent's error bar is 29% smaller with twice as many tasks and " in text
+    assert "For these tasks" not in text
+    assert "The effect of more prompts and judges was not measured." in text
     assert "twice as many prompts" not in text
     assert "+2 prompts" not in text
 
@@ -281,8 +284,8 @@ def test_each_agents_total_error_stands_beside_the_naive_one(client, repeated):
         assert row[0].startswith(agent["agent"])
         assert row[1:4] == [
             f"{100 * agent['theta']:.1f}",
-            f"±{100 * agent['se']:.1f}",
-            f"±{100 * agent['naive_se']:.1f}",
+            f"{100 * agent['se']:.1f}",
+            f"{100 * agent['naive_se']:.1f}",
         ]
         assert row[4] == f"{agent['se'] / agent['naive_se']:.2f}"
 
@@ -291,7 +294,7 @@ def test_of_one_agent_no_noise_is_told(client, toy):
     described = {"n_rows": 1, "levels": {"agent": 1, "task": 1}, "agents": []}
     stored(VarianceStudy, toy, available=False, reason="random term agent: one level", **described)
     text = text_of(client.get("/b/toy/uncertainty"))
-    assert "One agent so far. At least two are needed to tell where the noise comes from." in text
+    assert "One agent so far. The sources of error need at least two." in text
     assert "1 result of 1 agent on 1 task" in text
 
 
@@ -373,7 +376,7 @@ def test_a_validation_of_before_shows_no_other_widths(client, toy):
     study = stored(ValidationStudy, toy, **{k: v for k, v in the_stored().items() if k != "bands"})
     assert study.pk
     text = text_of(client.get("/b/toy/validity"))
-    assert "Other bands" not in text
+    assert "Other limits" not in text
     assert client.get("/b/toy/plots/widths.svg").status_code == 404
 
 
@@ -388,23 +391,23 @@ def steps(*values):
         # All of it is trials: ¼ of the variance takes four.
         (
             (0.04, 0.04 / 2**0.5),
-            ("Four runs per task would halve the error bar.", "4.0", "2.0 with four"),
+            ("Four trials per task would halve the error bar.", "4.0", "2.0 with four"),
         ),
         # 1 + 7/R = 8/4: seven.
-        ((8**0.5 / 100, 4.5**0.5 / 100), ("Seven runs per task", "2.8", "1.4 with seven")),
+        ((8**0.5 / 100, 4.5**0.5 / 100), ("Seven trials per task", "2.8", "1.4 with seven")),
         # 1 + 7.1/R = 8.1/4: 6.93, so seven.
-        ((8.1**0.5 / 100, 4.55**0.5 / 100), ("Seven runs per task", "2.8", "1.4 with seven")),
+        ((8.1**0.5 / 100, 4.55**0.5 / 100), ("Seven trials per task", "2.8", "1.4 with seven")),
         # 1 + 4/R = 5/4: sixteen.
-        ((5**0.5 / 100, 3**0.5 / 100), ("16 runs per task", "2.2", "1.1 with 16")),
+        ((5**0.5 / 100, 3**0.5 / 100), ("16 trials per task", "2.2", "1.1 with 16")),
         # 3 + 1/R = 4/4: none.
-        ((0.02, 3.5**0.5 / 100), ("More runs per task cannot halve", "2.0", "with one run per task")),
+        ((0.02, 3.5**0.5 / 100), ("More trials per task cannot halve", "2.0", "with one trial per task")),
     ],
 )
 def test_how_many_trials_halve_the_error_bar(values, said):
     first, then = halving(steps(*values), n_tasks=20)
     start, before, after = said
     assert first.startswith(start)
-    assert f"mean on all 20 tasks is {before} points" in then
+    assert f"The standard error on all 20 tasks is {before} points" in then
     assert after in then
 
 
@@ -433,13 +436,13 @@ def test_the_headline_and_the_table_hold_what_prompts_do(client, prompted):
     response = client.get("/b/toy/uncertainty?trials=4")
     text = text_of(response)
     assert (
-        "More runs per task cannot halve the error bar. The standard error of one agent’s mean on all 20 "
-        f"tasks under each of 2 prompts is {100 * se[0]:.1f} points with one run per task."
+        "More trials per task cannot halve the error bar. The standard error on all 20 tasks "
+        f"under each of 2 prompts is {100 * se[0]:.1f} points with one trial per task."
     ) in text
     table = cells(response.content.decode(), "steps")
-    assert [row[1].split()[0] for row in table[:4]] == [f"±{100 * one:.1f}" for one in se]
-    assert f"is {100 * se[3]:.1f} points: " in text
-    assert "Random here: trials and prompts. Not measured, so not in this table: judges and" in text
+    assert [row[1].split()[0] for row in table[:4]] == [f"{100 * one:.1f}" for one in se]
+    assert f"is {100 * se[3]:.1f} points. " in text
+    assert "Included: noise of trials and prompts. Not measured: judges and full runs." in text
     assert "all tasks, under each of 2 prompts, in points" in variance_text(study)
 
 
@@ -451,24 +454,24 @@ def test_the_sources_of_variance_are_one_bar_of_which_some_cancel(client, repeat
     names = {
         "agent": "Agents",
         "task": "Task difficulty",
-        "agent:task": "Which tasks suit whom",
+        "agent:task": "Agent × task",
         "Residual": "Run-to-run noise",
     }
     assert list(rows) == [names[name] for name in parts]
     for name, part in parts.items():
-        share, variance, between = rows[names[name]]
+        _, variance, share, affects = rows[names[name]]
         assert (share, variance) == (f"{100 * part['share']:.1f}%", f"{part['variance']:.5f}")
-        assert between == ("cancels" if name == "task" else "stays")
-    assert "Four runs per task would halve the error bar." in text_of(client.get("/b/toy/uncertainty"))
+        assert affects == ("no" if name == "task" else "yes")
+    assert "Four trials per task would halve the error bar." in text_of(client.get("/b/toy/uncertainty"))
     assert client.get("/b/toy/plots/variance.svg").content.decode() in source
 
 
 def test_without_repeated_trials_noise_is_not_told_apart(client, toy):
     measure_variance(benchmark=toy, as_of=AS_OF)
     response = client.get("/b/toy/uncertainty?trials=3")
-    assert "Run-to-run noise is not known." in text_of(response)
-    assert "Run-to-run noise, and which tasks suit whom" in response.content.decode()
-    assert "The components do not carry this design" in text_of(response)
+    assert "Run-to-run noise is not known separately." in text_of(response)
+    assert "Run-to-run noise and agent × task" in response.content.decode()
+    assert "These variances do not allow this design" in text_of(response)
 
 
 def test_what_if_is_answered_with_a_sentence_and_a_row(client, repeated):
@@ -477,15 +480,15 @@ def test_what_if_is_answered_with_a_sentence_and_a_row(client, repeated):
     response = client.get("/b/toy/uncertainty?trials=4&tasks=40&estimand=domain")
     se = ((parts["task"] + parts["agent:task"]) / 40 + parts["Residual"] / 160) ** 0.5
     assert (
-        "With 4 runs of each of 40 tasks, the standard error of one agent’s mean on tasks like these "
-        f"is {100 * se:.1f} points:"
+        "With 4 trials of each of 40 tasks, the standard error on tasks like these "
+        f"is {100 * se:.1f} points. That is "
     ) in text_of(response)
     ((trials, tasks, error, interval, _),) = cells(response.content.decode(), "projected")
     assert (trials, tasks) == ("4", "40")
     assert (error, interval) == (f"{100 * se:.1f} points", f"±{196 * se:.1f} points")
-    assert "The effect of more prompts and judges is unknown: they were never varied." in text_of(response)
+    assert text_of(response).count("The effect of more prompts and judges was not measured.") == 1
     finite = text_of(client.get("/b/toy/uncertainty?trials=4"))
-    assert "50% smaller than with one run of each of the 20." in finite
+    assert "50% smaller than with one trial of each of the 20." in finite
 
 
 @pytest.mark.parametrize(
@@ -510,9 +513,9 @@ def test_one_sentence_where_the_logit_scale_names_another_source():
     shares = {"linear": {"task": 0.45, "Residual": 0.55}, "logit": {"task": 0.74, "Residual": 0.26}}
     logit = {"components": {"task": 9.3, "agent": 4.1}, "shares": shares, "sentence": "They differ."}
     assert scales_text(logit) == (
-        "On the score scale the largest part of the variance of one agent’s mean is “Run-to-run noise, and "
-        "which tasks suit whom” (55%). On the logit scale it is “Task difficulty” (74%); there, differences "
-        "near 0 and 100% weigh more."
+        "Without the differences between agents, the largest source is “Run-to-run noise and agent × task” "
+        "(55%). On the logit scale it is “Task difficulty” (74%). That scale stretches differences near 0 "
+        "and 100%."
     )
     for none in ({}, {"available": False, "reason": "r"}, logit | {"sentence": ""}):
         assert scales_text(none) == ""
@@ -552,7 +555,7 @@ def test_each_agent_stands_with_the_figures_of_the_board(client, unequal):
     for row, told in zip(rows, study.result["agents"], strict=True):
         at = on_board[told["agent"]]
         assert (told["theta"], told["se"]) == (at.score, at.se)
-        assert row[1:3] == [words.percent(at.score), f"±{words.percent(at.se)}"]
+        assert row[1:3] == [words.percent(at.score), words.percent(at.se)]
         assert row[6] == "1–4"
         assert "not the board" not in row[0]
         assert f"The 95% interval is {at.lower:.4g} to {at.upper:.4g}." in row[0]
@@ -580,7 +583,7 @@ def test_each_agent_under_two_compared_prompts_has_the_boards_error(client, prom
         assert (told["theta"], told["se"]) == (at.score, at.se)
         assert told["se"] ** 2 > beyond
     text = text_of(client.get("/b/toy/uncertainty"))
-    assert "2 prompts of one agent are too few to tell what it is made of" in text
+    assert "2 prompts of one agent are too few to estimate its sources of error." in text
     assert not re.search(r"interval is −|interval is -", text)
 
 
@@ -594,7 +597,7 @@ def test_an_agent_with_more_than_the_board_compares_is_marked(client, db):
     for row, told in zip(shown, study.result["agents"], strict=True):
         is_pilot = told["agent"] in ("a1", "a2")
         assert told["on_board"] is not is_pilot
-        assert ("not the board’s score: over all its runs" in row[0]) is is_pilot
+        assert ("not the board’s score: over all its trials" in row[0]) is is_pilot
         assert (told["theta"] == on_board[told["agent"]].score) is not is_pilot
         assert ("1 degree of freedom" in row[2]) is is_pilot
         assert not re.search(r"interval is -", told["paragraph"])

@@ -35,11 +35,11 @@ def test_how_many_tell_agents_apart(client, publish):
     publish(FOUR)
     text = text_of(seen(client))
     assert (
-        "3 of 10 tasks have a pass rate of 30% to 70%. 4 are easier and 3 are harder (2 passed by no agent)."
+        "3 of 10 tasks have a pass rate of 30% to 70%. 4 are easier and 3 are harder. No agent passes 2."
         in text
     )
     assert "There are no ranking tasks" in text
-    assert "Pass rates are means over the 4 agents with results on 95% of the tasks." in text
+    assert "Pass rates are means over the 4 agents with results on at least 95% of the tasks." in text
 
 
 def test_the_subset_is_the_band(client, publish):
@@ -48,7 +48,7 @@ def test_the_subset_is_the_band(client, publish):
     response = seen(client)
     text = text_of(response)
     assert "17 of 40 tasks have a pass rate of 30% to 70%. 13 are easier and 10 are harder" in text
-    assert "These are the 17 ranking tasks." in text
+    assert "The 17 tasks from 30% to 70% are the ranking tasks." in text
     chosen = {name for name, cells in table(response).items() if cells[-1] == "yes"}
     assert chosen == {f"t{j:02d}" for j in range(13, 30)}
     assert "the 17 ranking tasks, 30% to 70%" in text
@@ -106,6 +106,8 @@ def test_half_of_the_trials_is_half_of_the_height(client, publish):
     ]
     publish(rows_text(rows))
     page = seen(client).content.decode()
+    assert "A partly filled cell is a mean between 0 and 1." in page
+    assert "A dash is" not in page
     assert 'd="M0 0v0.5h2v-0.5"' in page
     assert 'd="M0 0v1h2v-1"' in page
 
@@ -114,6 +116,7 @@ def test_what_is_missing_is_told(client, publish):
     publish({"a": "11111111111111111111", "b": "1111111111111111110x", "c": "1" * 10 + "." * 10})
     response = seen(client)
     assert 'class="f-caution"' in response.content.decode()
+    assert "A filled cell is a pass. A dash is no valid result." in text_of(response)
     assert table(response)["t19"][:2] == ["100.0%", "1"]
     assert table(response)["t18"][:2] == ["50.0%", "2"]
     assert table(response)["t19"][3] == "1"  # an invalid trial
@@ -134,9 +137,12 @@ def test_a_band_that_moved_is_told_and_marked(client, publish):
     text = text_of(seen(client))
     n, inside = len(in_subset(board)), int(re.search(r"(\d+) of 40 tasks have a pass rate", text)[1])
     out, into = map(
-        int, re.search(r"(\d+) of them lies? outside .*? and (\d+) other tasks? lies? inside", text).groups()
+        int,
+        re.search(
+            r"Now (\d+) of the \d+ (?:is|are) outside .*? and (\d+) other tasks? (?:is|are) inside", text
+        ).groups(),
     )
-    assert f"The {n} ranking tasks were chosen from 16 complete agents" in text
+    assert f"The {n} ranking tasks were chosen from the results of 16 agents" in text
     assert n - out + into == inside
     assert "The line below marks the ranking tasks." in text
     assert 'class="f-pareto"' in seen(client).content.decode()
@@ -201,7 +207,7 @@ def test_what_is_not_known_stands_last_whichever_way_tasks_are_sorted(client, pu
         ),
         (
             {"a": "00000", "b": "00000"},
-            "0 of 5 tasks have a pass rate of 30% to 70%. 5 are harder (5 passed by no agent).",
+            "0 of 5 tasks have a pass rate of 30% to 70%. 5 are harder. No agent passes 5.",
         ),
         (
             {"a": "11111", "b": "00000"},
@@ -209,7 +215,7 @@ def test_what_is_not_known_stands_last_whichever_way_tasks_are_sorted(client, pu
         ),
         (
             {"a": "10", "b": "00"},
-            "1 of 2 tasks has a pass rate of 30% to 70%. 1 is harder (1 passed by no agent).",
+            "1 of 2 tasks has a pass rate of 30% to 70%. 1 is harder. No agent passes 1.",
         ),
     ],
 )
@@ -268,7 +274,7 @@ def test_above_200_agents_rows_are_tenths(client, publish, monkeypatch):
     assert page.count("<path") == 9 + 4  # the last tenth passes nothing
     assert "agents 1 to 3" in page
     assert "agents 28 to 30" in page
-    assert "One row per tenth of the agents, best first" in text_of(seen(client))
+    assert "Each row is a tenth of the agents, best first" in text_of(seen(client))
     assert 'd="M0 0v1h9v-1h3"' in page  # the best tenth: all pass nine of twelve
 
 
