@@ -13,8 +13,8 @@ from leaderboard.accounts.models import ApiToken, User
 from leaderboard.actions import benchmarks, names, operations, outcomes, people, watching
 from leaderboard.admin.rows import Benchmarks, OfBenchmark, ReadOnlyAdmin
 from leaderboard.boards.models import Board
-from leaderboard.catalog.models import Agent, Benchmark, Membership
-from leaderboard.catalog.rules import RULES
+from leaderboard.catalog.models import Agent, Benchmark, Membership, Policy
+from leaderboard.catalog.rules import ADVANCED
 from leaderboard.operations.models import Alert, Notification, RerunRequest
 from leaderboard.operations.queries import accounts_behind
 from leaderboard.studies.answers import words
@@ -96,7 +96,13 @@ class PolicyRows(ReadOnlyAdmin):
     list_display = ("benchmark", "number", "created_at", "created_by")
     list_filter = (OfBenchmark,)
     ordering = ("benchmark__slug", "-number")
-    fields = ("benchmark", "number", *RULES, "resolved_from", "created_at", "created_by")
+    fieldsets = (
+        (
+            None,
+            {"fields": ("benchmark", "number", *Policy.BASIC, "resolved_from", "created_at", "created_by")},
+        ),
+        ("Advanced", {"classes": ("collapse",), "fields": ADVANCED}),
+    )
 
 
 class TaskRows(ReadOnlyAdmin):

@@ -545,8 +545,9 @@ class ReselectionOneSerializer(ReselectionRowSerializer):
 class PolicyOneSerializer(ReadSerializer):
     number = IntegerField()
     created_at = DateTimeField()
+    resolved_from = CharField(help_text="What decided `missing` where it was auto; else empty.")
     values = DictField(help_text="Every field.")
-    rules = DictField(child=CharField(), help_text="What each field may say.")
+    rules = DictField(child=CharField(), help_text="What each field may say; advanced ones say so.")
 
 
 class FreezeSerializer(ReadSerializer):
