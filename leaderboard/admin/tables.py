@@ -120,7 +120,8 @@ class AgentRows(ReadOnlyAdmin):
     list_select_related = ("benchmark", "scaffold", "model", "owner", "merged_into")
     search_fields = ("name", "scaffold__name", "model__name")
     fields = (
-        *("benchmark", "name", "scaffold", "model", "version", "organisation", "owner", "merged_into"),
+        *("benchmark", "name", "scaffold", "model", "version", "organisation", "weights", "owner"),
+        "merged_into",
         "known_as",
     )
     readonly_fields = ("known_as",)

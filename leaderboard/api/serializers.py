@@ -115,6 +115,7 @@ class AgentRowSerializer(ReadSerializer):
     model = CharField()
     version = CharField()
     organisation = CharField()
+    weights = CharField(help_text="Of its model: open or closed; empty: not stated.")
     merged_into = IntegerField(
         source="merged_into_id", allow_null=True, help_text="Whose its deliveries are by now."
     )

@@ -45,6 +45,7 @@ NAMED = (
     ExportColumn("model", CODED, "The model that the scaffold calls.", always=True),
     ExportColumn("version", CODED, f"Version of the agent, {AS_DELIVERED}."),
     ExportColumn("organisation", CODED, f"Who made the agent, {AS_DELIVERED}."),
+    ExportColumn("weights", CODED, f"Weights of its model: open or closed, {AS_DELIVERED}."),
     ExportColumn(
         "submitted_at",
         CODED,
@@ -91,7 +92,7 @@ MEASURED = (
         f"The probability with which the task was drawn to be asked about, {AS_DELIVERED}.",
     ),
 )
-OF_AGENT = ("agent", "scaffold", "model", "version", "organisation")
+OF_AGENT = ("agent", "scaffold", "model", "version", "organisation", "weights")
 LINKS = ("link", "logs", "code", "report", "commit")
 FACETS = ("prompt_variant", "judge", "temperature", "run")
 KNOWN = (*NAMED, *TRIALS, *MEASURED)
