@@ -52,6 +52,7 @@ TIMEOUT = 120.0  # seconds without a byte
 BLOCK = 1 << 16
 FORMATS = ("csv", "ndjson", "parquet")
 LINKS = ("commit", "logs", "trajectories")
+WEIGHTS = ("open", "closed")  # of a model
 WITHDRAWN = (
     "This was delivered before, and its submission is withdrawn: nothing of it counts. "
     "To deliver it again, name another key: --key NAME."
@@ -644,6 +645,7 @@ def _add_asking(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", required=True, metavar="NAME")
     for name in ("agent-version", "organisation"):
         parser.add_argument(f"--{name}", default="", metavar="NAME")
+    parser.add_argument("--weights", default="", choices=WEIGHTS)
 
 
 def _add_run(commands: Any) -> None:
@@ -698,6 +700,7 @@ def _add_deliveries(commands: Any) -> None:
         group = parser.add_argument_group("what the file does not say")
         for option in ("agent", "scaffold", "model", "agent-version", "organisation"):
             group.add_argument(f"--{option}", default="", metavar="NAME")
+        group.add_argument("--weights", default="", choices=WEIGHTS)
         group.add_argument("--submitted-at", default="", metavar="DATE", help="2024-04-30; else now")
         group.add_argument("--run", dest="run_label", default="", metavar="NAME", help="label of all rows")
         group.add_argument("--assignment", default="", metavar="ID", help="that this answers")
@@ -771,6 +774,7 @@ def _agent(parsed: argparse.Namespace) -> dict[str, str]:
         "model": parsed.model,
         "version": parsed.agent_version,
         "organisation": parsed.organisation,
+        "weights": parsed.weights,
     }
     return {name: value for name, value in stated.items() if value}
 

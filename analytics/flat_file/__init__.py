@@ -24,7 +24,7 @@ from analytics.flat_file.faults import (
 from analytics.flat_file.json_rows import unique
 from analytics.flat_file.reading import from_arrow, from_records, read
 from analytics.flat_file.streams import GzipMembers, head, wide_encoding
-from analytics.flat_file.values import MAX_NAME_LENGTH, name_rule, text_of
+from analytics.flat_file.values import MAX_NAME_LENGTH, WEIGHTS, name_rule, text_of, weights_in
 
 __all__ = [
     "ALIASES",
@@ -38,6 +38,7 @@ __all__ = [
     "OPTIONAL",
     "REQUIRED",
     "SUBMISSION",
+    "WEIGHTS",
     "Fault",
     "FlatFile",
     "FlatFileError",
@@ -53,5 +54,6 @@ __all__ = [
     "read",
     "text_of",
     "unique",
+    "weights_in",
     "wide_encoding",
 ]

@@ -52,6 +52,12 @@ KINDS = {
 }
 TRUTH = {"1": True, "true": True, "True": True, "TRUE": True}
 TRUTH |= {"0": False, "false": False, "False": False, "FALSE": False}
+WEIGHTS: Mapping[str, Mapping[str, str]] = {
+    "weights": {form: one for one in ("open", "closed") for form in (one, one.capitalize(), one.upper())},
+    "open_model": {text: "open" if is_open else "closed" for text, is_open in TRUTH.items()},
+}
+"""Columns that say whether an agent's model has open weights, and what their texts mean."""
+
 DATE = re.compile(
     r"(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{2})(?:-(?P<day>[0-9]{2})"
     r"(?:[T ](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,][0-9]+)?)?"
@@ -68,6 +74,11 @@ class Kind:
     rule: Rule
     empty: Any
     dtype: Any
+
+
+def weights_in(weights: str, open_model: str) -> str:
+    """Return open, closed, or empty, by the texts of the two columns; the first counts where both say it."""
+    return WEIGHTS["weights"].get(weights) or WEIGHTS["open_model"].get(open_model, "")
 
 
 def numbers(texts: Any) -> FloatArray:

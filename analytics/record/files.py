@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import FloatArray
-from analytics.flat_file import FlatFile
+from analytics.flat_file import WEIGHTS, FlatFile, weights_in
 from analytics.record.rows import About, Delivery, Rows
 
 LINKS = ("link", "report", "logs", "code", "commit")
@@ -47,7 +47,7 @@ def contents(flat: FlatFile) -> dict[str, Any]:
 
 
 def _about(flat: FlatFile) -> list[About]:
-    texts = {name: _texts(flat, name) for name in ("version", "organisation", *LINKS)}
+    texts = {name: _texts(flat, name) for name in ("version", "organisation", *WEIGHTS, *LINKS)}
     # each agent's earliest date, and whether it is of the month or year alone
     rows = np.flatnonzero(~np.isnat(flat.submitted_at))
     order = rows[np.lexsort((flat.imprecise[rows], flat.submitted_at[rows], flat.agent[rows]))]
@@ -63,6 +63,7 @@ def _about(flat: FlatFile) -> list[About]:
             model=flat.models[i],
             version=texts["version"][i],
             organisation=texts["organisation"][i],
+            weights=weights_in(texts["weights"][i], texts["open_model"][i]),
             links={link: texts[link][i] for link in LINKS if texts[link][i]},
             submitted_at=dates[i][0],
             imprecise=dates[i][1],

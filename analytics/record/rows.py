@@ -55,7 +55,7 @@ class Counting:
 class About:
     """What is said of an agent, beside its outcomes.
 
-    version, organisation: empty: not stated.
+    version, organisation, weights (open or closed): empty: not stated.
     run_by: {"self", "operator"}: who delivered.
     submitted_at: earliest date stated, ISO 8601.
     withheld: why it may not be ranked whatever it ran ("resubmitted: …"); else empty. Such an agent is not
@@ -82,6 +82,7 @@ class About:
     model: str
     version: str = ""
     organisation: str = ""
+    weights: str = ""
     links: Mapping[str, str] = field(default_factory=dict)
     run_by: str = "operator"
     submitted_at: str | None = None

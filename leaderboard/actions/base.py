@@ -1,8 +1,9 @@
 """What an operator can do to a row: one declaration, from which the admin's page and the command follow."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -26,6 +27,7 @@ class ReasonForm(forms.Form):
 
     use_required_attribute = True
     needs_file: ClassVar[bool] = False
+    advanced: ClassVar[Collection[str]] = ()
 
     def __init__(self, *arguments: Any, row: Any, by: User, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -34,6 +36,12 @@ class ReasonForm(forms.Form):
         self.fields["reason"] = LongText(
             label="Reason", help_text="Kept in the audit, with your name.", max_length=2_000
         )
+
+    @property
+    def field_groups(self) -> list[tuple[bool, list[Any]]]:
+        """The fields that are seen, one after the other, by whether they are advanced."""
+        by_kind = groupby(self.visible_fields(), lambda field: field.name in self.advanced)
+        return [(is_advanced, list(fields)) for is_advanced, fields in by_kind]
 
     def prepare(self) -> None:
         """Fill in choices and values that depend on the row."""

@@ -16,7 +16,7 @@ from leaderboard.actions.base import (
 )
 from leaderboard.catalog.models import Assigning, Benchmark, Policy, Visibility
 from leaderboard.catalog.queries import policy_in_force
-from leaderboard.catalog.rules import RULES, shown
+from leaderboard.catalog.rules import ADVANCED, RULES, shown
 from leaderboard.errors import Refusal
 from leaderboard.operations.benchmarks import (
     DESCRIBED,
@@ -70,18 +70,19 @@ class DescribeForm(ReasonForm):
 class PolicyForm(ReasonForm):
     """A field for each rule, as text; its help says what it means and what it may be."""
 
+    advanced = ADVANCED
     number = forms.IntegerField(widget=forms.HiddenInput)
 
     def prepare(self) -> None:
         before = policy_in_force(self.row)
         self.fields["number"].initial = before.number
-        for name, rule in RULES.items():
+        for name in (*Policy.BASIC, *ADVANCED):
             field: Any = Policy._meta.get_field(name)
             options: dict[str, Any] = {
                 "label": name.replace("_", " ").capitalize(),
                 "required": False,
                 "initial": shown(name, getattr(before, name)),
-                "help_text": f"{str(field.help_text).rstrip('.')}. It is {rule.words}.",
+                "help_text": f"{str(field.help_text).rstrip('.')}. It is {RULES[name].words}.",
             }
             if field.choices:
                 empty = [] if not field.blank else [("", "(empty)")]

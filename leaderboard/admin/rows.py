@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django.contrib.admin import SimpleListFilter
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup, DisallowedModelAdminToField
 from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.utils import flatten_fieldsets
 from django.contrib.admin.views.main import ERROR_FLAG
 from django.core.exceptions import BadRequest
 from django.db import DataError, ProgrammingError
@@ -143,7 +144,8 @@ class ReadOnlyAdmin(ModelAdmin):
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
         """A list is looked through by what its rows show: a hidden field could be guessed sign by sign."""
         filters = (one for one in self.list_filter if isinstance(one, str))
-        shown = {one.partition("__")[0] for one in (*self.fields, *self.list_display, *filters, *PLAIN_KEYS)}
+        fields = flatten_fieldsets(self.get_fieldsets(request))
+        shown = {one.partition("__")[0] for one in (*fields, *self.list_display, *filters, *PLAIN_KEYS)}
         return lookup.partition("__")[0] in shown and super().lookup_allowed(lookup, value, request)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:

@@ -13,8 +13,8 @@ from leaderboard.accounts.models import ApiToken, User
 from leaderboard.actions import benchmarks, names, operations, outcomes, people, watching
 from leaderboard.admin.rows import Benchmarks, OfBenchmark, ReadOnlyAdmin
 from leaderboard.boards.models import Board
-from leaderboard.catalog.models import Agent, Benchmark, Membership
-from leaderboard.catalog.rules import RULES
+from leaderboard.catalog.models import Agent, Benchmark, Membership, Policy
+from leaderboard.catalog.rules import ADVANCED
 from leaderboard.operations.models import Alert, Notification, RerunRequest
 from leaderboard.operations.queries import accounts_behind
 from leaderboard.studies.answers import words
@@ -96,7 +96,13 @@ class PolicyRows(ReadOnlyAdmin):
     list_display = ("benchmark", "number", "created_at", "created_by")
     list_filter = (OfBenchmark,)
     ordering = ("benchmark__slug", "-number")
-    fields = ("benchmark", "number", *RULES, "resolved_from", "created_at", "created_by")
+    fieldsets = (
+        (
+            None,
+            {"fields": ("benchmark", "number", *Policy.BASIC, "resolved_from", "created_at", "created_by")},
+        ),
+        ("Advanced", {"classes": ("collapse",), "fields": ADVANCED}),
+    )
 
 
 class TaskRows(ReadOnlyAdmin):
@@ -114,7 +120,8 @@ class AgentRows(ReadOnlyAdmin):
     list_select_related = ("benchmark", "scaffold", "model", "owner", "merged_into")
     search_fields = ("name", "scaffold__name", "model__name")
     fields = (
-        *("benchmark", "name", "scaffold", "model", "version", "organisation", "owner", "merged_into"),
+        *("benchmark", "name", "scaffold", "model", "version", "organisation", "weights", "owner"),
+        "merged_into",
         "known_as",
     )
     readonly_fields = ("known_as",)

@@ -6,6 +6,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
+from leaderboard.catalog.models import Weights
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing.envelope import LINKS
 from leaderboard.submissions.parsing.flat import Fault, excerpt, name_rule
@@ -97,6 +98,9 @@ class AgentBody(BodySerializer):
     model = Name()
     version = Name(required=False, allow_blank=True, default="")
     organisation = Name(required=False, allow_blank=True, default="")
+    weights = serializers.ChoiceField(
+        Weights.values, required=False, allow_blank=True, default="", help_text="Of its model."
+    )
 
 
 class Links(BodySerializer):

@@ -19,7 +19,7 @@ from leaderboard.api.errors import MEDIA_TYPE
 from leaderboard.api.parameters import QueryParameter
 from leaderboard.api.permissions import Anyone
 from leaderboard.api.serializers import page_of
-from leaderboard.catalog.rules import RULES
+from leaderboard.catalog.rules import RULES, described
 from leaderboard.submissions.export.columns import MEDIA_TYPES
 
 OF_FILES = {"json": "application/json"} | {kind: of.partition(";")[0] for kind, of in MEDIA_TYPES.items()}
@@ -201,7 +201,7 @@ def every_code(result: dict[str, Any], generator: Any, request: Any, public: boo
         "token": {"type": "http", "scheme": "bearer", "bearerFormat": "bst_…"}
     }
     schemas["PolicySaidRequest"]["properties"]["values"] |= {
-        "properties": {name: {"description": rule.words} for name, rule in RULES.items()},
+        "properties": {name: {"description": described(name)} for name in RULES},
         "additionalProperties": False,
         "minProperties": 1,
     }

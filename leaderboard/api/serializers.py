@@ -115,6 +115,7 @@ class AgentRowSerializer(ReadSerializer):
     model = CharField()
     version = CharField()
     organisation = CharField()
+    weights = CharField(help_text="Of its model: open or closed; empty: not stated.")
     merged_into = IntegerField(
         source="merged_into_id", allow_null=True, help_text="Whose its deliveries are by now."
     )
@@ -545,8 +546,9 @@ class ReselectionOneSerializer(ReselectionRowSerializer):
 class PolicyOneSerializer(ReadSerializer):
     number = IntegerField()
     created_at = DateTimeField()
+    resolved_from = CharField(help_text="What decided `missing` where it was auto; else empty.")
     values = DictField(help_text="Every field.")
-    rules = DictField(child=CharField(), help_text="What each field may say.")
+    rules = DictField(child=CharField(), help_text="What each field may say; advanced ones say so.")
 
 
 class FreezeSerializer(ReadSerializer):

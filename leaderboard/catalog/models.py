@@ -240,6 +240,11 @@ class Trust(models.TextChoices):
     VERIFIED = "verified"
 
 
+class Weights(models.TextChoices):
+    OPEN = "open"
+    CLOSED = "closed"
+
+
 class MissingPlaces(models.TextChoices):
     AUTO = "auto"
     GAP = "gap"
@@ -500,6 +505,7 @@ class Model(models.Model):
         return self.name
 
 
+@with_checks
 @pghistory.track(
     pghistory.UpdateEvent("renamed", condition=pghistory.AnyChange("name")),
     pghistory.UpdateEvent("merged", condition=pghistory.AnyChange("merged_into")),
@@ -515,6 +521,7 @@ class Agent(models.Model):
     model = models.ForeignKey(Model, models.PROTECT, related_name="agents")
     version = models.CharField(max_length=NAME_LENGTH, blank=True)
     organisation = models.CharField(max_length=NAME_LENGTH, blank=True)
+    weights = choice(Weights, "Weights of its model: open or closed; empty: not stated.", length=8)
     owner = models.ForeignKey(
         User,
         models.PROTECT,

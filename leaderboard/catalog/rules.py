@@ -141,6 +141,12 @@ RULES: Mapping[str, FieldRule] = {
 }
 """By field of a policy, in the order in which they are listed."""
 
+ADVANCED = tuple(field for field in RULES if field not in Policy.BASIC)
+
+
+def described(field: str) -> str:
+    return f"{RULES[field].words}{' (advanced)' if field in ADVANCED else ''}"
+
 
 def shown(field: str, value: Any) -> str:
     if field == "universe" and value is not None:

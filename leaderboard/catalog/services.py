@@ -35,6 +35,10 @@ class AgentDescription(NamedTuple):
     model: str
     version: str = ""
     organisation: str = ""
+    weights: str = ""
+
+
+AGENT_OPTIONAL = AgentDescription._fields[3:]
 
 
 class AgentMismatch(Conflict):
@@ -172,6 +176,7 @@ def _create_agents(benchmark: Benchmark, new: list[AgentDescription], owner: Use
                 model=models[folded(d.model)],
                 version=d.version,
                 organisation=d.organisation,
+                weights=d.weights,
                 owner=owner,
             )
             for d in new
@@ -263,12 +268,12 @@ def complete_agents(
     completed = []
     for described in descriptions:
         agent = agents[described.name]
-        for field in ("version", "organisation"):
+        for field in AGENT_OPTIONAL:
             if getattr(described, field) and not getattr(agent, field):
                 setattr(agent, field, getattr(described, field))
                 completed.append(agent)
     if completed:
-        Agent.objects.bulk_update(completed, ["version", "organisation"])
+        Agent.objects.bulk_update(completed, AGENT_OPTIONAL)
         bump_shown_version(benchmark=benchmark)
 
 
@@ -298,9 +303,8 @@ def _check_same(pairs: Iterable[tuple[Agent, AgentDescription]], *, by_operator:
     """Refuse agents that are known otherwise; an operator may state a version where none is known."""
     differing = []
     for agent, described in pairs:
-        stored = AgentDescription(
-            agent.name, agent.scaffold.name, agent.model.name, agent.version, agent.organisation
-        )
+        optional = {field: getattr(agent, field) for field in AGENT_OPTIONAL}
+        stored = AgentDescription(agent.name, agent.scaffold.name, agent.model.name, **optional)
         fields = [] if stored.name == described.name else ["name"]
         for field in ("scaffold", "model", "version"):
             value = getattr(described, field)

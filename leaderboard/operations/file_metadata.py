@@ -1,21 +1,23 @@
 """What a file's other columns say of its agents and runs, beside the outcomes.
 
-`version` and `organisation` are the agent's, `link`, `logs`, `code`, `report` and `commit`
-are addresses of a run.
+`version`, `organisation` and `weights` (or `open_model`) are the agent's, `link`, `logs`, `code`, `report`
+and `commit` are addresses of a run.
 A column is taken only where it says one such thing of each; else it stays metadata of the outcomes, as all
 columns do that the flat file does not name.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 import pyarrow.compute as pc
 
 from leaderboard.submissions.parsing.envelope import MAX_LINK_LENGTH, is_address
-from leaderboard.submissions.parsing.flat import FlatFile, is_name
+from leaderboard.submissions.parsing.flat import WEIGHTS, FlatFile, is_name, weights_in
 
-OF_AGENT = ("version", "organisation")
+OF_AGENT: Mapping[str, Callable[[str], bool]] = {"version": is_name, "organisation": is_name} | {
+    name: meanings.__contains__ for name, meanings in WEIGHTS.items()
+}
 LINKS = ("link", "logs", "code", "report", "commit")
 
 
@@ -23,7 +25,7 @@ class FileMetadata:
     """A file without the columns taken, and what these say.
 
     `delivery` numbers the runs of the agents, (n_rows,), in order of agent and run; `links` has one entry
-    for each of them.
+    for each of them; `of_agent` has for each name in `AGENT_OPTIONAL` the text of each agent.
     """
 
     def __init__(self, flat: FlatFile) -> None:
@@ -32,13 +34,15 @@ class FileMetadata:
         run_of_setting = np.searchsorted(np.unique(run), run)
         label = flat.agent.astype(np.int64) * len(run) + run_of_setting[flat.setting]
         self.delivery: np.ndarray = np.unique(label, return_inverse=True)[1]
-        of_agent = {name: _one_each(flat, name, flat.agent, is_name) for name in OF_AGENT}
+        of_agent = {name: _one_each(flat, name, flat.agent, rule) for name, rule in OF_AGENT.items()}
         of_run = {name: _one_each(flat, name, self.delivery, _is_link) for name in LINKS}
         self.taken = tuple(name for name, texts in (of_agent | of_run).items() if texts is not None)
         metadata = {name: column for name, column in flat.metadata.items() if name not in self.taken}
         self.flat = replace(flat, metadata=metadata)
         nothing = [""] * len(flat.agents)
-        self.versions, self.organisations = (of_agent[name] or nothing for name in OF_AGENT)
+        self.of_agent = {name: texts or nothing for name, texts in of_agent.items()}
+        pairs = zip(self.of_agent["weights"], self.of_agent.pop("open_model"), strict=True)
+        self.of_agent["weights"] = [weights_in(*texts) for texts in pairs]
         columns = {name: texts for name, texts in of_run.items() if texts}
         self.links = [
             {name: texts[i] for name, texts in columns.items() if texts[i]}

@@ -303,16 +303,15 @@ class _Delivery:
 def _describe_agent(parsed: Body, metadata: FileMetadata) -> AgentDescription:
     """The agent as the envelope says, or the file; where both do, they have to agree."""
     flat = parsed.flat
-    of_envelope = {"version": parsed.version, "organisation": parsed.organisation}
-    of_file = {"version": metadata.versions[0], "organisation": metadata.organisations[0]}
+    of_file = {name: texts[0] for name, texts in metadata.of_agent.items()}
     faults = tuple(
         Fault(None, name, of_file[name], f"the request states {value!r}; remove one of the two")
-        for name, value in of_envelope.items()
+        for name, value in parsed.of_agent.items()
         if value and of_file[name] not in ("", value)
     )
     if faults:
         raise Faulty("The submission has errors. Nothing was stored.", faults=faults)
-    described = {name: value or of_file[name] for name, value in of_envelope.items()}
+    described = {name: value or of_file[name] for name, value in parsed.of_agent.items()}
     return AgentDescription(flat.agents[0], flat.scaffolds[0], flat.models[0], **described)
 
 

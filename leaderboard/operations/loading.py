@@ -218,7 +218,7 @@ class _Load:
     ) -> None:
         self.benchmark, self.called, self.by, self.as_of, self.reason = benchmark, called, by, as_of, reason
         self.metadata = metadata = FileMetadata(flat)
-        columns = (flat.agents, flat.scaffolds, flat.models, metadata.versions, metadata.organisations)
+        columns = (flat.agents, flat.scaffolds, flat.models, *metadata.of_agent.values())
         self.described = [AgentDescription(*values) for values in zip(*columns, strict=True)]
         try:
             self.n_new_tasks = ensure_tasks(

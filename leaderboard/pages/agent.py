@@ -218,6 +218,7 @@ def _facts(of: OrderedOutcomes, agent: Agent, line: Line | None) -> Iterator[tup
         ("Model", agent.model.name),
         ("Version", agent.version),
         ("Organisation", agent.organisation),
+        ("Weights", agent.weights),
         ("Called before", ", ".join(aliases)),
     ]
     if line is not None:

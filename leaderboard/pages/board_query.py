@@ -7,13 +7,13 @@ from urllib.parse import urlencode
 
 from django.http import QueryDict
 
-from leaderboard.pages.board_table import ORDERS, BoardLine
+from leaderboard.pages.board_table import AS_IN_FILES, ORDERS, BoardLine
 from leaderboard.plots.marks import ticks_13
 from leaderboard.studies.answers import words
 
 # ------------------------------------------------------------------------------------------ what is asked for
 
-PARTS = ("scaffold", "model", "organisation")
+PARTS = ("scaffold", "model", "organisation", "weights")
 FILTERS = ("find", *PARTS, "cost", "from", "to", "show", "trust")
 PLOTS = ("cost", "date", "scores")
 PARAMETERS = ("target", "sort", "vs", "view", "rows", "plot", "since", *FILTERS)
@@ -131,7 +131,7 @@ def filtered(
     filters, cost = filters_of(query), amount(query["cost"])
     parts = []  # the name that is typed as it stands, else those that hold it
     for part in PARTS:
-        text, known = filters[part], {getattr(line.entry, part) for line in lines}
+        text, known = filters[part], {part_of(line, part) for line in lines}
         if not text:
             continue
         holding = {name for name in known if text.casefold() in name.casefold()}
@@ -145,10 +145,14 @@ def filtered(
             and (cost is None or (entry.agent in believed and (entry.cost_usd or 0.0) <= cost))
             and (not filters["trust"] or words.at_least(entry.trust, filters["trust"]))
             and _is_between(entry.submitted_at, filters["from"], filters["to"])
-            and all(getattr(entry, part) in names for part, names in parts)
+            and all(part_of(line, part) in names for part, names in parts)
         ):
             first.setdefault(str(getattr(entry, filters["show"] or "agent")), line)
     return list(first.values())
+
+
+def part_of(line: BoardLine, part: str) -> str:
+    return getattr(line.entry, part) or AS_IN_FILES
 
 
 def _is_between(date_text: str | None, first: str, last: str) -> bool:
@@ -178,8 +182,8 @@ def amount(text: str) -> float | None:
 
 
 def offered(lines: Iterable[BoardLine], part: str) -> list[str]:
-    """The scaffolds, models or organisations to choose from; empty where there are too many, or no two."""
-    names = sorted({str(getattr(line.entry, part)) for line in lines} - {""}, key=str.casefold)
+    """The names of a part to choose from; empty where there are too many, or no two."""
+    names = sorted({part_of(line, part) for line in lines}, key=str.casefold)
     return names if 1 < len(names) <= MAX_OFFERED else []
 
 

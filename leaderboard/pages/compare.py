@@ -369,6 +369,7 @@ def _facts(
         "Time per run": ["" if line.seconds is None else time_text(line.seconds) for _, line, _ in own],
         "Date": [line.submitted_at or "" for _, line, _ in own],
         "Organisation": [line.organisation for _, line, _ in own],
+        "Weights": [line.weights for _, line, _ in own],
         "Trust": [words.TRUST[line.trust] for _, line, _ in own],
         "Links": [_links(line) for _, line, _ in own],
     }

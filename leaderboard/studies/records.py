@@ -288,6 +288,7 @@ def _about(
         model=agent.model.name,
         version=agent.version,
         organisation=agent.organisation,
+        weights=agent.weights,
         links={name: link for one in came for name, link in one.links.items()},
         run_by="operator" if loaded else "self",
         submitted_at=earliest[0].date().isoformat() if earliest else None,

@@ -132,6 +132,7 @@ class Line:
     model: Annotated[str, "Model that the scaffold calls."]
     version: Annotated[str, "Version of the agent; empty: not stated."]
     organisation: Annotated[str, "Who made the agent; empty: not stated."]
+    weights: Annotated[str, "Weights of its model: open or closed; empty: not stated."]
     links: Annotated[Mapping[str, str], "Commit, logs, report."]
     run_by: Annotated[str, "Who submitted the results."]
     trust: Annotated[

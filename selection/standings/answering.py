@@ -316,6 +316,7 @@ def _lines(base: Basis, results: Mapping[str, targets.TargetResult], target: str
                 model=about.model,
                 version=about.version,
                 organisation=about.organisation,
+                weights=about.weights,
                 links=dict(about.links),
                 run_by=about.run_by,
                 trust=about.trust,

@@ -641,6 +641,7 @@ def about(line: Line) -> tuple[tuple[str, str], ...]:
     rows = (
         ("Version", line.version),
         ("Organisation", line.organisation),
+        ("Weights", line.weights),
         ("Cost", cost),
         ("Submissions", f"{line.n_submissions:,}" if line.n_submissions > 1 else ""),
         ("Invalid trials", f"{line.n_invalid:,}" if line.n_invalid else ""),

@@ -73,6 +73,14 @@ def test_columns_that_say_more_of_an_agent(made):
     assert (result.about[1].version, result.about[1].links) == ("", {})
 
 
+@pytest.mark.parametrize("column", ["weights", "open_model"])
+def test_weights_are_open_closed_or_not_stated(made, column):
+    texts = {"weights": ("open", "Closed", "partly"), "open_model": ("True", "0", "maybe")}[column]
+    lines = [f"B,{agent},s,m,,t,1,1,{text}" for agent, text in zip("abcd", [*texts, ""], strict=True)]
+    found = made(lines, head=f"{HEAD},{column}").about
+    assert [one.weights for one in found] == ["open", "closed", "", ""]
+
+
 def test_a_run_label_is_a_delivery(made):
     lines = ["B,a,s,m,,t,1,1,one", "B,a,s,m,,t,1,0,two", "B,a,s,m,,u,1,0,two", "B,b,s,m,,t,1,0,"]
     head = f"{HEAD},run"

@@ -17,6 +17,7 @@ COLUMNS = [
     "agent",
     "scaffold",
     "model",
+    "weights",
     "submitted_at",
     "task",
     "trial",

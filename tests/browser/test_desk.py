@@ -135,6 +135,8 @@ def test_a_week_at_the_desk(operator, tmp_path):
     operator.shoot("board")
 
     operator.open(f"{operator.of(benchmark)}/policy/")
+    assert not operator.browser.find_element(By.NAME, "rerun_days").is_displayed()
+    operator.browser.find_element(By.CSS_SELECTOR, ".desk-action summary").click()
     operator.fill(rerun_days="10", missing="zero", reason="shorter deadlines")
     operator.do("policy")
     assert "rerun days: 21 → 10" in operator.text("#preview")

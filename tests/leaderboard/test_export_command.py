@@ -74,6 +74,7 @@ def test_the_same_board_of_graded_outcomes_with_costs_dates_and_failures(here):
         {
             "agent": f"=a{i:02d}",
             "organisation": "Org, Inc.",
+            "weights": ("open", "closed", "")[i % 3],
             "link": f"https://example.org/{i}",
             "submitted_at": ("2025-03", "2025-03-04", "2025-03-04T05:06:07Z", "")[i % 4],
             "task": f"t/{j:02d}",

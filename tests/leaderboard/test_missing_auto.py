@@ -100,6 +100,7 @@ def test_a_void_result_is_a_failure_and_the_board_says_how_to_undo_it(client, db
     assert policy.resolved_from == (
         "auto: 1 of 6 agents can be ranked on all 20 tasks, 6 of 6 if missing results count as failures"
     )
+    assert client.get("/api/v1/benchmarks/toy/policy").json()["resolved_from"] == policy.resolved_from
     assert f"Decided by {policy.resolved_from}." in " ".join(run("policy", "toy").split())
     run("policy", "toy", "--set", "missing=gap")
     assert n_ranked(recomputed()) == 0

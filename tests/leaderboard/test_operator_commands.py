@@ -415,6 +415,24 @@ class TestStated:
         assert list(said) == [("a", "1.2", "Acme"), ("b", "", "")]
         assert not OutcomeDetail.objects.exists()
 
+    @pytest.mark.parametrize(
+        ("column", "texts", "expected"),
+        [
+            ("weights", ("open", "", "open", "Closed"), ["open", "closed"]),
+            ("open_model", ("True", "True", "True", "0"), ["open", "closed"]),
+            ("weights", ("open", "open", "open", "0.25"), ["", ""]),
+            ("weights", ("open", "closed", "open", "open"), ["", ""]),
+        ],
+    )
+    def test_weights_of_the_model(self, db, column, texts, expected):
+        """A column that says something else, or two things of an agent, stays with the outcomes."""
+        self.load(*({column: text} for text in texts))
+        assert list(Agent.objects.order_by("name").values_list("weights", flat=True)) == expected
+        assert OutcomeDetail.objects.exists() == (expected == ["", ""])
+        self.load(*({"weights": "open"} for _ in texts))  # what was stated stays
+        first = "open" if expected == ["", ""] else expected[1]
+        assert Agent.objects.get(name="b").weights == first
+
     def test_the_address_of_the_commit_too(self, db):
         """As an export writes what was delivered with one."""
         self.load({}, {}, {}, {"commit": "https://example.org/c"})

@@ -29,6 +29,7 @@ def line(agent, rank, score, *, lower=None, upper=None, cost=None, how="measured
         "model": "",
         "version": "",
         "organisation": "",
+        "weights": "",
         "links": {},
         "run_by": "operator",
         "trust": "verified",

@@ -13,7 +13,7 @@ from leaderboard.api.parameters import PAGE, flag, one_of
 from leaderboard.api.permissions import Anyone, MayOperate
 from leaderboard.api.views import BaseEndpoint, Listing
 from leaderboard.catalog.queries import policy_in_force
-from leaderboard.catalog.rules import RULES
+from leaderboard.catalog.rules import RULES, described
 from leaderboard.operations.benchmarks import Switch, turn
 from leaderboard.operations.models import (
     Alert,
@@ -52,9 +52,10 @@ class PolicyView(BaseEndpoint):
     def _to_response(self, status: int) -> Response:
         policy = policy_in_force(self.benchmark)
         values = {name: getattr(policy, name) for name in RULES}
-        rules = {name: rule.words for name, rule in RULES.items()}
-        content = {"number": policy.number, "created_at": policy.created_at, "values": values, "rules": rules}
-        return self.respond(content, status=status)
+        rules = {name: described(name) for name in RULES}
+        names = ("number", "created_at", "resolved_from")
+        about = {name: getattr(policy, name) for name in names}
+        return self.respond(about | {"values": values, "rules": rules}, status=status)
 
 
 def _as_text(value: Any) -> str:

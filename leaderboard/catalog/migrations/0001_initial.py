@@ -255,6 +255,7 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(db_collation='C', max_length=255)),
                 ('version', models.CharField(blank=True, max_length=255)),
                 ('organisation', models.CharField(blank=True, max_length=255)),
+                ('weights', models.CharField(blank=True, choices=[('open', 'Open'), ('closed', 'Closed')], default='', help_text='Weights of its model: open or closed; empty: not stated.', max_length=8)),
                 ('merged_version', models.BigIntegerField(blank=True, help_text='First data version of the merge.', null=True)),
                 ('merged_into', models.ForeignKey(blank=True, help_text='Its results count for that agent, and no board lists it.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='merged', to='catalog.agent')),
                 ('owner', models.ForeignKey(blank=True, help_text='First submitter; empty if an operator loaded it.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='agents', to=settings.AUTH_USER_MODEL)),
@@ -264,7 +265,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['benchmark', 'name'],
-                'constraints': [models.UniqueConstraint(models.F('benchmark'), django.db.models.functions.text.Lower('name'), name='agent_name_once'), models.CheckConstraint(condition=models.Q(models.Q(('merged_into__isnull', True), ('merged_version__isnull', True)), models.Q(('merged_into__isnull', False), ('merged_version__isnull', False)), _connector='OR'), name='agent_merged_with_version')],
+                'constraints': [models.UniqueConstraint(models.F('benchmark'), django.db.models.functions.text.Lower('name'), name='agent_name_once'), models.CheckConstraint(condition=models.Q(models.Q(('merged_into__isnull', True), ('merged_version__isnull', True)), models.Q(('merged_into__isnull', False), ('merged_version__isnull', False)), _connector='OR'), name='agent_merged_with_version'), models.CheckConstraint(condition=models.Q(('weights__in', ['open', 'closed', ''])), name='agent_weights_allowed')],
             },
         ),
         migrations.CreateModel(

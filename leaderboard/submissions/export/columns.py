@@ -44,6 +44,7 @@ NAMED = (
     ExportColumn("model", CODED, "Model that the scaffold calls.", always=True),
     ExportColumn("version", CODED, "Version of the agent."),
     ExportColumn("organisation", CODED, "Who made the agent."),
+    ExportColumn("weights", CODED, "Weights of its model: open or closed."),
     ExportColumn(
         "submitted_at",
         CODED,
@@ -89,7 +90,7 @@ MEASURED = (
     ExportColumn("human", NUMBER, "Result according to people."),
     ExportColumn("human_probability", NUMBER, "Probability that the task was sampled for human review."),
 )
-OF_AGENT = ("agent", "scaffold", "model", "version", "organisation")
+OF_AGENT = ("agent", "scaffold", "model", "version", "organisation", "weights")
 LINKS = ("link", "logs", "code", "report", "commit")
 FACETS = ("prompt_variant", "judge", "temperature", "run")
 KNOWN = (*NAMED, *TRIALS, *MEASURED)

@@ -53,7 +53,7 @@ BENCHMARK = """
 """
 SUBMISSIONS = """
     SELECT s.id, a.name AS agent, c.name AS scaffold, m.name AS model, a.version, a.organisation,
-        s.submitted_at, s.imprecise, s.links, s.n_outcomes, s.n_invalid
+        a.weights, s.submitted_at, s.imprecise, s.links, s.n_outcomes, s.n_invalid
     FROM submissions_submission s JOIN catalog_agent o ON o.id = s.agent_id
     JOIN catalog_agent a ON a.id = coalesce(o.merged_into_id, o.id)
     JOIN catalog_scaffold c ON c.id = a.scaffold_id JOIN catalog_model m ON m.id = a.model_id

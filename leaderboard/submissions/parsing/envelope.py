@@ -8,10 +8,11 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from analytics.flat_file import Fault, FlatFile, excerpt, name_rule, text_of
+from leaderboard.catalog.models import Weights
+from leaderboard.catalog.services import AGENT_OPTIONAL
 from leaderboard.submissions.queries import LOG_LINKS
 
 COLUMN = {"name": "agent", "scaffold": "scaffold", "model": "model"}  # of the flat file
-AGENT_OPTIONAL = ("version", "organisation")
 IDS = {"replaces": "is the id of a submission", "assignment": "is the id of an assignment"}
 LINKS = ("commit", *sorted(LOG_LINKS))
 FIELDS = ("agent", "submitted_at", "run", "links", "embargo_until", *IDS)
@@ -37,8 +38,7 @@ class Body:
     ) -> None:
         self.flat, self.sha256, self.notes = flat, sha256, notes
         agent, embargo = fields.get("agent") or {}, fields.get("embargo_until")
-        self.version: str = agent.get("version") or ""
-        self.organisation: str = agent.get("organisation") or ""
+        self.of_agent: dict[str, str] = {name: agent.get(name) or "" for name in AGENT_OPTIONAL}
         self.replaces = UUID(fields["replaces"]) if fields.get("replaces") else None
         self.assignment = UUID(fields["assignment"]) if fields.get("assignment") else None
         self.links: dict[str, str] = dict(fields.get("links") or {})
@@ -115,12 +115,14 @@ def _agent(fields: Mapping[str, Any], *, is_required: bool) -> Iterator[Fault]:
         yield from (fault(f"agent.{f}", None, "is required") for f in COLUMN if agent.get(f) in NOTHING)
     known = (*COLUMN, *AGENT_OPTIONAL)
     yield from _strange("agent.", agent, known, "is not a field of an agent")
-    for field in known:
+    for field in (*COLUMN, "version", "organisation"):
         value = agent.get(field)
         if value not in NOTHING and (
             rule := name_rule(value) if isinstance(value, str) else "a name is text"
         ):
             yield fault(f"agent.{field}", value, rule)
+    if agent.get("weights") not in (*NOTHING, *Weights.values):
+        yield fault("agent.weights", agent["weights"], "must be open or closed")
 
 
 def _links(fields: Mapping[str, Any]) -> Iterator[Fault]:

@@ -34,10 +34,10 @@ from analytics.flat_file import (
     text_of,
 )
 from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.services import AGENT_OPTIONAL
 from leaderboard.errors import Faulty, Refusal
 from leaderboard.submissions.parsing import importers
 from leaderboard.submissions.parsing.envelope import (
-    AGENT_OPTIONAL,
     COLUMN,
     NOTHING,
     Body,

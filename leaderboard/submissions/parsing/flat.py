@@ -10,6 +10,7 @@ from analytics.flat_file import KNOWN, from_records, read
 from analytics.flat_file import MAX_COLUMNS as MAX_COLUMNS
 from analytics.flat_file import MAX_FAULTS as MAX_FAULTS
 from analytics.flat_file import SUBMISSION as SUBMISSION
+from analytics.flat_file import WEIGHTS as WEIGHTS
 from analytics.flat_file import Fault as Fault
 from analytics.flat_file import FlatFile as FlatFile
 from analytics.flat_file import FlatFileError as FlatFileError
@@ -20,6 +21,7 @@ from analytics.flat_file import guarded as guarded
 from analytics.flat_file import head as head
 from analytics.flat_file import name_rule as name_rule
 from analytics.flat_file import unique as unique
+from analytics.flat_file import weights_in as weights_in
 from analytics.flat_file import wide_encoding as wide_encoding
 from analytics.tables import AS_FOUND as AS_FOUND
 from analytics.tables import FrameRefused, read_table

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from leaderboard.catalog.models import Benchmark, Task
+from leaderboard.catalog.models import Benchmark, Policy, Task
+from leaderboard.catalog.rules import RULES
 from leaderboard.operations.reselections import propose
 from leaderboard.operations.services import recompute
 from tests.leaderboard.desk import person
@@ -30,6 +31,27 @@ def test_the_board_after_a_retirement_is_drawn(staff):
     assert "<i>" not in page.split('class="desk-chart"')[1].split("</figure>")[0]
     task.refresh_from_db()
     assert task.retired_at is None
+
+
+def test_advanced_fields_of_a_policy_are_folded_until_one_has_an_error(staff):
+    load_text(csv_text({"a": "111", "b": "000"}))
+    policy = Policy.objects.get()
+    address = f"/admin/catalog/benchmark/{policy.benchmark_id}/policy/"
+    form, refused = staff.get(address), staff.post(address, {})
+    row = staff.get(f"/admin/catalog/policy/{policy.pk}/change/")
+    for response in (form, refused, row):
+        page = response.content.decode()
+        fold = r"^(.*)<details[^>]*>\s*<summary[^>]*>(?:(?!</summary>).)*Advanced(.*?)</details>(.*)$"
+        before, folded, after = re.search(fold, page, re.S).groups()
+        fields = [labels(part) & RULES.keys() for part in (before, folded, after)]
+        assert fields == [set(Policy.BASIC), RULES.keys() - set(Policy.BASIC), set()]
+    opened = ['<details class="mb-5" open>' in one.content.decode() for one in (form, refused)]
+    assert opened == [False, True]
+
+
+def labels(page):
+    texts = re.findall(r"<label[^>]*>([^<]+)</label>", page)
+    return {text.strip().lower().replace(" ", "_") for text in texts}
 
 
 def test_nothing_is_drawn_where_nobody_moves(staff):

@@ -10,7 +10,7 @@ from leaderboard.catalog.models import Agent
 from leaderboard.submissions.models import IdempotencyKey, Outcome, Setting, Submission
 
 ENVELOPE = ("agent", "submitted_at", "run", "assignment", "replaces", "links", "outcomes", "colour")
-AGENT = ("name", "scaffold", "model", "version", "organisation", "colour")
+AGENT = ("name", "scaffold", "model", "version", "organisation", "weights", "colour")
 LINKS = ("commit", "logs", "colour")
 ROW = (
     "task",

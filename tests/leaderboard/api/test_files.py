@@ -55,6 +55,14 @@ def faults_of(response):
     return [(one["row"], one["field"]) for one in response.json()["faults"]]
 
 
+def test_weights_beside_a_file_and_in_it_agree(submit_token, toy):
+    table = csv_of(rows(open_model="false"))
+    response = send_file(table, AGENT | {"agent.weights": "open"}, token=submit_token)
+    assert faults_of(response) == [(None, "weights")]
+    assert send_file(table, AGENT, token=submit_token).status_code == 201
+    assert Agent.objects.get(name="newcomer").weights == "closed"
+
+
 def test_semicolons_of_a_spreadsheet_are_told(submit_token, toy):
     table = csv_of(rows()).replace(b",", b";")
     response = send_file(b"\xef\xbb\xbf" + table, AGENT, token=submit_token)

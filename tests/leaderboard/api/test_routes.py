@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from leaderboard.accounts.models import ApiToken
 from leaderboard.api.schema import BODIES, OF_FILES
-from leaderboard.catalog.models import Agent, Benchmark, Task, Visibility
+from leaderboard.catalog.models import Agent, Benchmark, Policy, Task, Visibility
 from leaderboard.catalog.rules import RULES
 from leaderboard.operations.models import Dispute
 from leaderboard.submissions.models import Submission
@@ -401,6 +401,17 @@ def test_a_policy_is_set_whole_or_not_at_all(ask, kept):
     changed = {name for name, value in after["values"].items() if value != before["values"][name]}
     assert changed == {"n_trials", "members_only"}
     assert kept.benchmark.policies.latest("number").created_by.email == "operator@example.org"
+
+
+def test_a_policy_says_what_decided_it_and_which_fields_are_advanced(ask, kept):
+    before = ask("policy").json()
+    assert before["resolved_from"] == ""
+    advanced = {name for name, rule in before["rules"].items() if rule.endswith(" (advanced)")}
+    assert advanced == before["values"].keys() - set(Policy.BASIC)
+    policy = kept.benchmark.policies.latest("number")
+    policy.pk, policy.number, policy.resolved_from = None, policy.number + 1, "auto: 1 of 6 agents"
+    policy.save(force_insert=True)
+    assert ask("policy").json()["resolved_from"] == "auto: 1 of 6 agents"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from schemathesis.core.parameters import ParameterLocation
 
 from analytics.flat_file import name_rule
 from leaderboard.api.schema import BODIES, operation_id
+from leaderboard.catalog.models import Policy
 from leaderboard.catalog.rules import RULES
 from tests.leaderboard.api.test_routes import APART, TABLE, patterns_of
 from tests.leaderboard.api.world import OPERATOR
@@ -97,6 +98,8 @@ def test_forms_say_what_is_refused(schema):
     values = forms["PolicySaidRequest"]["properties"]["values"]
     assert (values["additionalProperties"], values["minProperties"]) == (False, 1)
     assert set(values["properties"]) == set(RULES)
+    is_advanced = {name: "(advanced)" in one["description"] for name, one in values["properties"].items()}
+    assert [name for name in RULES if not is_advanced[name]] == sorted(Policy.BASIC, key=[*RULES].index)
     agents = operations(schema)["get_compare"][2]["parameters"][0]
     assert agents["schema"] | {"minItems": 2, "maxItems": 5, "uniqueItems": True} == agents["schema"]
 

@@ -129,6 +129,19 @@ def test_a_fault_of_the_agent_is_told_once(post):
         assert sorted(f["field"] for f in post(delivered).json()["faults"]) == fields
 
 
+def test_weights_are_open_or_closed(post, toy, client):
+    delivered = body() | {"agent": body()["agent"] | {"weights": "partly"}}
+    (fault,) = post(delivered).json()["faults"]
+    assert (fault["field"], fault["value"]) == ("agent.weights", "partly")
+    assert fault["rule"] == "must be open or closed"
+    delivered["agent"]["weights"] = "open"
+    assert post(delivered).status_code == 201
+    board, _ = recompute(benchmark=toy, as_of=AS_OF)
+    assert lines_of(board)["newcomer"].weights == "open"
+    pk = Agent.objects.get(name="newcomer").pk
+    assert client.get(f"/api/v1/benchmarks/toy/agents/{pk}").json()["weights"] == "open"
+
+
 def test_names_obey_the_same_rule_as_in_a_file(post):
     """What can be seen may be in a name; a joiner or a direction override may not."""
     assert post(body(agent="👩‍💻 / #1")).status_code == 422

@@ -10,6 +10,7 @@ EMPTY = {
     "model": "Model",
     "version": "",
     "organisation": "",
+    "weights": "",
     "links": {},
     "run_by": "self",
     "trust": "verified",

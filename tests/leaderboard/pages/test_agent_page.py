@@ -420,9 +420,21 @@ def test_what_is_stated_of_it(client, publish):
         "Tasks 10 with a valid result, 10 valid trials",
     ):
         assert said in told
-    for unknown in ("Version", "Organisation", "Invalid", "Cost", "Links", "Repeated", "not stated", "none"):
+    for unknown in (
+        "Version",
+        "Organisation",
+        "Weights",
+        "Invalid",
+        "Cost",
+        "Links",
+        "Repeated",
+        "not stated",
+        "none",
+    ):
         assert unknown not in told
     assert reverse("api:agent", args=["toy", agent("a").pk]) in seen(client, "a").content.decode()
+    load_text(rows_text([{"agent": "a", "task": "t00", "outcome": int(FOUR["a"][0]), "weights": "open"}]))
+    assert "Weights open" in text_of(seen(client, "a"))
 
 
 CALM = {

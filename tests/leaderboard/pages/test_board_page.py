@@ -354,6 +354,25 @@ class TestRows:
         assert len(rows_of(client.get("/b/toy?find=stopped"), "unranked")) == 1
         assert "Not ranked" not in text_of(client.get("/b/toy?find=a03"))
 
+    @pytest.mark.parametrize(("asked", "n"), [("open", 2), ("closed", 1), ("not+stated", 3)])
+    def test_by_weights(self, client, publish, asked, n):
+        publish(priced(graded(6, 20)))
+        assert 'name="weights"' not in client.get("/b/toy").content.decode()
+        Agent.objects.filter(name__in=("a00", "a01")).update(weights="open")
+        Agent.objects.filter(name="a02").update(weights="closed")
+        load_text(csv_text({"late": "." * 19 + "1"}))
+        recomputed(as_of=AS_OF)
+        response = client.get(f"/b/toy?weights={asked}")
+        page = response.content.decode()
+        assert (len(rows_of(response)), f"({1})</span></summary>" in page) == (n, True)
+        assert len(re.findall(r'<a [^>]*class="dim" opacity="0.25"><circle', page)) == 6 - n
+        options = re.search(r'<select name="weights">(.*?)</select>', page)[1]
+        assert re.sub("<[^>]*>", " ", options).split() == ["any", "closed", "not", "stated", "open"]
+        lines = list(
+            csv.DictReader(io.StringIO(client.get(f"/b/toy/board.csv?weights={asked}").content.decode()))
+        )
+        assert {line["weights"] or "not+stated" for line in lines} == {asked}
+
     def test_what_is_found_stays_in_the_form(self, client, ongoing):
         page = client.get('/b/toy?find="><script>&show=model').content.decode()
         assert 'name="find" value="&quot;&gt;&lt;script&gt;"' in page

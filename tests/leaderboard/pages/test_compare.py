@@ -121,7 +121,11 @@ def test_facts_stand_side_by_side_and_what_differs_from_the_reference_is_bold(cl
     rows = [
         {"agent": f"a{i:02d}", "task": f"t{j:02d}", "outcome": int(j < 3 * i), "submitted_at": "2026-02-04"}
         | {"cost_usd": 0.5 if i > 3 else 0.25}
-        | ({"n_input_tokens": 120, "seconds_execution": 9, "organisation": "Acme"} if i == 5 else {})
+        | (
+            {"n_input_tokens": 120, "seconds_execution": 9, "organisation": "Acme", "weights": "open"}
+            if i == 5
+            else {}
+        )
         for i in range(6)
         for j in range(20)
     ]
@@ -139,6 +143,7 @@ def test_facts_stand_side_by_side_and_what_differs_from_the_reference_is_bold(cl
         "Time per run": ["3 min", "*–not stated", "*–not stated"],
         "Date": ["2026-02-04"] * 3,
         "Organisation": ["Acme", "*–not stated", "*–not stated"],
+        "Weights": ["open", "*–not stated", "*–not stated"],
         "Trust": ["verified"] * 3,
     }  # no agent states a link
     Policy.objects.create(benchmark=Benchmark.objects.get(), number=2, show_costs=False)

@@ -158,6 +158,7 @@ class ImportOptions:
     model: str | None = None
     version: str | None = None
     organisation: str | None = None
+    weights: str | None = None
     submitted_at: str | None = None
     run: str | None = None
     metric: str | None = None

@@ -26,7 +26,7 @@ from leaderboard.submissions.parsing.importers.document import IssueLog
 
 WHO = ("agent", "scaffold", "model")
 REQUIRED = (*WHO, "submitted_at")
-OF_AGENT = ("version", "organisation")
+OF_AGENT = ("version", "organisation", "weights")
 OF_RUN = (*REQUIRED, "run", *OF_AGENT)
 PLACEHOLDER: dict[str, str | None] = dict.fromkeys(WHO, "-")
 ROW = re.compile(r"\brow (\d+)")

@@ -4,7 +4,7 @@ from typing import Any
 from django.utils import timezone
 
 from leaderboard.accounts.models import User
-from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.models import Benchmark, Weights
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Missing
 from leaderboard.operations.asking import step_of
@@ -27,6 +27,7 @@ class Command(BenchmarkCommand):
         parser.add_argument("--model", required=True, metavar="NAME")
         parser.add_argument("--agent-version", default="", metavar="TEXT")
         parser.add_argument("--organisation", default="", metavar="NAME")
+        parser.add_argument("--weights", default="", choices=Weights.values)
         parser.add_argument(
             "--for",
             dest="owner",
@@ -35,9 +36,8 @@ class Command(BenchmarkCommand):
         )
 
     def handle(self, *, benchmark: Benchmark, agent: str, scaffold: str, model: str, **options: Any) -> None:
-        described = AgentDescription(
-            agent, scaffold, model, options["agent_version"], options["organisation"]
-        )
+        optional = (options[name] for name in ("agent_version", "organisation", "weights"))
+        described = AgentDescription(agent, scaffold, model, *optional)
         owner, email = None, options["owner"]
         if email is not None and not (owner := User.objects.filter(email=email.strip().lower()).first()):
             raise Missing(f"Unknown account {email}. `token` creates one.", code="no_such_account")
