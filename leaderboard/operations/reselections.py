@@ -216,7 +216,7 @@ def _decide(
 
 
 LABELS = {"plain": "Plain rule", "hysteresis": "With hysteresis"}
-ANEW = "Chosen anew after each agent"
+ANEW = "Chosen again after each agent"
 
 
 class Variant:

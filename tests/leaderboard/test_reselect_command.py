@@ -46,7 +46,7 @@ def test_from_a_proposal_to_a_new_version(drifted, run):
     assert run() == told
     assert f"Next: manage.py reselect toy --approve {number} --variant plain --reason REASON" in told
     done = run("--approve", str(number), "--variant", "hysteresis", "--reason", "agreed")
-    assert done.startswith("Version 2 of the subset is active: 10 of 20 tasks by their pass rates over 32")
+    assert done.startswith("Ranking tasks, version 2, are active: 10 of 20 tasks by their pass rates over 32")
     assert done.endswith("Next: manage.py recompute toy (a board with these tasks)\n")
     assert active_subset(drifted).number == 2
     assert run().startswith("No proposal for toy.")
@@ -66,7 +66,7 @@ def test_rejected_and_outdated(drifted, run, unreplayed):
     Benchmark.objects.update(full_runs_only_at="2026-06-01T00:00Z", full_runs_only_reason="a new harness")
     assert "Cannot be approved: an operator asked for full runs only: a new harness." in run()
     told = run("--reject", number, "--reason", "not yet")
-    assert told == f"Proposal {number} is rejected. Subset version 1 stays in use.\n"
+    assert told == f"Proposal {number} is rejected. Ranking tasks, version 1, stay in use.\n"
     with pytest.raises(CommandError, match="This proposal is rejected already: not yet"):
         run("--reject", number, "--reason", "again")
 
