@@ -33,9 +33,9 @@ def add_replay(commands: Any) -> None:
         "replay",
         _replay,
         summary="Simulate the service on past full runs: trials saved and ranks compared with full runs.",
-        about="Oldest agent first. The first agents run all tasks. Later agents run batches of tasks. One stops "
-        "when its standard error is at most 3 points and it cannot reach the top places (--podium), or when "
-        "its standard error is under 1 point and it cannot lead.",
+        about="Oldest agent first. The first agents run all tasks. Later agents run batches of tasks. An "
+        "agent stops if its standard error is at most 3 points and it cannot reach the top places "
+        "(--podium). It also stops if its standard error is under 1 point and it cannot lead.",
     )
     parser.add_argument(
         "--assignment",

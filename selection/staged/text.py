@@ -114,7 +114,7 @@ def replay_row(replay: Mapping[str, Any]) -> dict[str, Any]:
         "saved": f"{figures['saved']:.1%}",
         "pairs in order": _percent(figures["pairs"]),
         "best five": f"{5 * figures['best_five']:.1f}",
-        "points below the best": f"{100 * figures['regret']:.1f}",
+        "points below best": f"{100 * figures['regret']:.1f}",
         "95% intervals": "none" if figures["coverage"] is None else _percent(figures["coverage"]),
         "verdict": verdict["word"].replace("few", "few data"),
     }

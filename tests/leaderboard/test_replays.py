@@ -82,7 +82,7 @@ def test_a_proposal_has_the_replays_of_the_core_on_the_exported_file(file, tmp_p
     told = printed("reselect", "toy")
     for name in replays:
         assert f"{100 * replays[name]['figures']['saved']:.1f}%" in told
-    assert "Chosen again after each agent" in told
+    assert "Chosen each time" in told
     assert "so their figures are too good" in " ".join(told.split())
 
 

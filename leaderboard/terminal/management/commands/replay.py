@@ -21,8 +21,8 @@ from leaderboard.terminal.management.commands.load import read
 class Command(ServiceCommand):
     help = (
         "Simulate the service on past full runs, oldest agent first. Shows the trials saved and the ranks "
-        "beside those of full runs. Takes the results of FILE, or those of SLUG. An unknown SLUG has the rules "
-        "of a new benchmark."
+        "beside those of full runs. Takes the results of FILE, or those of SLUG. An unknown SLUG has the "
+        "rules of a new benchmark."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

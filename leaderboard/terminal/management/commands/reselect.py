@@ -25,8 +25,8 @@ from leaderboard.terminal.command import USAGE, BenchmarkCommand, required_reaso
 N_MOVED = 20  # of tasks, deltas and ranks; their number is always told
 
 HINDSIGHT = (
-    "Proposed tasks were chosen from the same results, so their figures are too good. Tasks chosen again "
-    "after each agent use earlier agents only."
+    "Proposed tasks were chosen from the same results, so their figures are too good. Tasks chosen each "
+    "time are chosen again after each agent, from earlier agents only."
 )
 Plain = dict[str, Any]
 
@@ -106,7 +106,7 @@ def _proposal(benchmark: Benchmark, number: int) -> Reselection:
 
 def comparison_text(comparison: Comparison) -> str:
     one, content, n_since = comparison.row, comparison.row.content, comparison.n_versions_since
-    version = {"ranking tasks": f"version {one.previous.number}, in use", "tasks": comparison.in_use["k"]}
+    version = {"ranking tasks": f"Version {one.previous.number}, in use", "tasks": comparison.in_use["k"]}
     subsets = [version | _cost(comparison.in_use["cost"])]
     for new in comparison.variants:
         counts = {"enter": len(new.entering), "leave": len(new.leaving), "deltas": len(new.deltas)}
@@ -141,7 +141,7 @@ def _figures(comparison: Comparison, protocol: str, label: str) -> Plain:
     figures = comparison.in_use["figures"][protocol]
     if figures["reason"]:
         return {f"\n{label}": f"not available: {figures['reason']}"}
-    rows = [(f"version {comparison.row.previous.number}, in use", figures)]
+    rows = [(f"Version {comparison.row.previous.number}, in use", figures)]
     rows += [(one.label, one.figures[protocol]) for one in comparison.variants if one.figures]
     n_used = figures["n_folds"] - figures["n_skipped"]
     table = [
