@@ -47,7 +47,7 @@ def test_from_a_proposal_to_a_new_version(drifted, run):
     assert f"Next: manage.py reselect toy --approve {number} --variant plain --reason REASON" in told
     done = run("--approve", str(number), "--variant", "hysteresis", "--reason", "agreed")
     assert done.startswith("Ranking tasks, version 2, are active: 10 of 20 tasks by their pass rates over 32")
-    assert done.endswith("Next: manage.py recompute toy (a board with these tasks)\n")
+    assert done.endswith("Next: manage.py recompute toy (to use them on the board)\n")
     assert active_subset(drifted).number == 2
     assert run().startswith("No proposal for toy.")
 
