@@ -115,7 +115,11 @@ def _band(arguments: argparse.Namespace) -> Answer:
 
     def rows(positions: Iterable[int]) -> list[dict[str, Any]]:
         return [
-            {"task": tasks[j], "pass rate": float(band.pass_rates[j]), "P(in band)": float(band.p_in_band[j])}
+            {
+                "task": tasks[j],
+                "pass rate": float(band.pass_rates[j]),
+                "P(ranking task)": float(band.p_in_band[j]),
+            }
             for j in positions
         ]
 
@@ -143,7 +147,7 @@ def _band(arguments: argparse.Namespace) -> Answer:
         "": [
             row | {"": "unsure" if j in flagged else ""} for j, row in zip(inside, rows(inside), strict=True)
         ],
-        "left out, but perhaps in the band": rows(sorted(flagged - set(inside))),
+        "left out, but perhaps ranking tasks": rows(sorted(flagged - set(inside))),
         "trials": words.trials_text(n_trials) or "–",
     }
     return Answer(values, shown)

@@ -212,7 +212,7 @@ def summary(result: Plain, in_use: str = "", *, more: str = "--full") -> dict[st
     return about | {
         f"\n{label(name)}, pairs in the order of a full run": tests,
         f"\n{TESTS[first].label}, every strategy": strategies,
-        "\nTo see all figures and what they mean": more,
+        "\nAll figures": more,
     }
 
 

@@ -77,11 +77,11 @@ def variance_text(study: VarianceStudy) -> str:
         return f"{study.benchmark}: the sources of error cannot be estimated: {result['reason']}."
     levels, averaged, groups = result["levels"], averaged_over(result), result.get("groups")
     if groups:
-        drawn = "drawn in" if groups["role"] == "cluster" else "drawn within"
+        drawn = "sampled as whole groups:" if groups["role"] == "cluster" else "sampled within"
         drawn += f" {words.counted(groups['n_groups'], 'group')}"
     shown = as_text(
         {
-            "outcomes": f"{result['n_rows']:,} of {words.counted(levels['agent'], 'agent')} on "
+            "results": f"{result['n_rows']:,} from {words.counted(levels['agent'], 'agent')} on "
             f"{words.counted(levels['task'], 'task')}",
             "REML": f"{result['method']}; {result['message']}",
             "not measured": "; ".join(result["not_measured"]) or "nothing",
@@ -103,15 +103,13 @@ def _component(part: dict[str, Any]) -> dict[str, Any]:
         "source": part["name"],
         "variance": part["variance"],
         "share": f"{words.percent(part['share'])}%",
-        "": "at its boundary of 0" if part["boundary"] else "",
+        "": "estimated as 0" if part["boundary"] else "",
         "what it is": part["meaning"],
     }
 
 
 def _step(step: dict[str, Any]) -> dict[str, Any]:
-    shown = {
-        name: None if step[name] is None else f"±{words.percent(step[name])}" for name in ("finite", "domain")
-    }
+    shown = {name: None if step[name] is None else words.percent(step[name]) for name in ("finite", "domain")}
     return {
         "trials a task": step["n_trials"],
         "these tasks": shown["finite"],
@@ -133,10 +131,10 @@ def drift_text(check: DriftCheck, *, full: bool) -> str:
     return as_text(
         {
             "ranking tasks": f"version {result['subset']}, fixed on {result['fixed_on']}",
-            "since": words.counted(result["n_later"], "agent"),
+            "later agents": f"{result['n_later']:,}",
             "false alerts": "–" if pace is None else f"at most {pace:.2f} a year if nothing changes",
             **{state: ", ".join(names) for state, names in quiet.items()},
-            **({} if full else {"all monitors": f"{PROGRAM} drift {check.benchmark.slug} --full"}),
+            **({} if full else {"all monitors": f"run: {PROGRAM} drift {check.benchmark.slug} --full"}),
             **{
                 f"\n{one['state']}: {one['name']}": {
                     "why": one["reason"],

@@ -389,7 +389,7 @@ def test_universe_and_settings(answer, refusal, tmp_path):
     (tmp_path / "tasks.txt").write_text("\n".join(f"t{j:02d}" for j in range(12)))
     assert answer("standings", path, "--universe", tmp_path / "tasks.txt")["n_tasks"] == 12
     assert "NAME=VALUE" in refusal("ranks", path, "--settings", "judge")
-    assert "'juge' is none of prompt_variant, judge, temperature" in refusal(
+    assert "unknown name 'juge'. Use prompt_variant, judge, temperature" in refusal(
         "ranks", path, "--settings", "juge=j1"
     )
     assert "is not a number" in refusal("ranks", path, "--settings", "temperature=hot")
@@ -453,7 +453,7 @@ def test_refusals_of_compare_and_ranks(refusal, tmp_path):
     assert "1 of 1 agents can be compared; 2 are needed" in refusal("compare", path, "--agents", "a00")
     assert "invalid choice" in refusal("ranks", path, "--target", "all")
     assert "lo = 0.7 is out of range" in refusal("ranks", path, "--band", "0.7", "0.3")
-    assert "there is no file" in refusal("standings", path, "--subsets", tmp_path / "none.json")
+    assert "file not found" in refusal("standings", path, "--subsets", tmp_path / "none.json")
     for stated in ("[{}]", "[1]", "3", '{"tasks": []}', "not json", '[{"tasks": 1, "chosen_from": []}]'):
         (tmp_path / "versions.json").write_text(stated)
         refused = refusal("standings", path, "--subsets", tmp_path / "versions.json")
@@ -501,7 +501,7 @@ def test_refusals_of_drift(refusal, real_data, tmp_path):
 
 @pytest.mark.parametrize("command", ["band", "validate", "standings", "compare", "ranks", "drift"])
 def test_what_is_no_flat_file_of_one_benchmark_is_refused(refusal, tmp_path, command):
-    assert "there is no file" in refusal(command, tmp_path / "none.csv")
+    assert "file not found" in refusal(command, tmp_path / "none.csv")
     path, _ = board(tmp_path / "a.csv", 8)
     other, _ = board(tmp_path / "b.csv", 8, benchmark="C")
     path.write_text(path.read_text() + "".join(other.read_text().replace("a0", "b0").splitlines(True)[1:]))
