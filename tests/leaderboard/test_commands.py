@@ -257,7 +257,7 @@ def test_drift_is_printed_a_line_for_each_monitor(run, toy):
     assert re.search(
         r"^insufficient: band erosion:\n  why .*\n  what to do  nothing to do$", printed, re.MULTILINE
     )
-    assert re.search(r"^since +1 agent$", printed, re.MULTILINE)
+    assert re.search(r"^later agents +1$", printed, re.MULTILINE)
 
 
 def test_drift_says_what_to_do(toy):
