@@ -40,8 +40,8 @@ from analytics.tables import read_table, table_options
 MAX_STUDY_BYTES = 16 << 20
 HARNESS_COLUMNS = ("model", "task", "run", "outcome")
 HARNESS_MARKS = ("valid", "covered")
-ON_A_BOARD = "its ICC is over all tasks that an agent ran, here over those that all repeated: they differ"
-ON_A_BOARD_OF_SEVERAL = "it has an ICC column where it compares one condition; here each has a line"
+ON_A_BOARD = "a board computes ICC over all tasks of an agent; here: tasks that all agents repeated"
+ON_A_BOARD_OF_SEVERAL = "a board has an ICC column for one condition only; here each condition has a row"
 MOVED = ("pairwise", "surrogate", "turns", "panels", "gaming")  # to analytics.research
 
 
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name in MOVED:
         sys.stderr.write(f"python -m analytics {name}: now python -m analytics.research {name}\n")
         return REFUSED
-    parser = Parser(prog="python -m analytics", description="How much of an evaluation is signal.")
+    parser = Parser(prog="python -m analytics", description="Estimate how much of a score is noise.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     cli_variance.add(commands)
     _add_dstudy(commands)
@@ -61,9 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--seed", type=whole(MAX_SEED), default=0, help="seed of the random subsets of trials (0)"
     )
     _add_harness(commands)
-    summary = "How a table of your own is read; writes it as a flat file."
+    summary = "Show how a table is read, and write it as a flat file."
     table = add_command(commands, "table", _table, summary=summary)
-    table.add_argument("--to", type=Path, metavar="FILE.parquet", help="write it here as a flat file")
+    table.add_argument("--to", type=Path, metavar="FILE.parquet", help="write the table to this flat file")
     return run(parser, arguments)
 
 
@@ -72,34 +72,34 @@ def _add_dstudy(commands: Any) -> None:
         commands,
         "dstudy",
         _dstudy,
-        summary="The standard error a proposed design would have, given variance components.",
-        about="FILE holds outcomes, or what `variance --json` or the service printed of them. The mean is "
-        "one agent's then, and what --design leaves out is as in FILE. With --facets FILE is a CSV with the "
-        "columns component and variance: factors joined by a colon, Residual, category, 'X (fixed)' for the "
-        "sensitivity to a fixed facet.",
+        summary="The standard error of a planned evaluation, from variance components.",
+        about="FILE has outcomes, or the output of `variance --json`. The standard error is that of one "
+        "agent's mean. Numbers that --design does not state are those of FILE. With --facets, FILE is a CSV "
+        "with the columns component and variance: factors joined by a colon, Residual, category, 'X (fixed)' "
+        "for the sensitivity to a fixed facet.",
     )
     facets = ", ".join(f"{letter} {name}" for letter, name in tee.FACETS.items() if letter != "R")
     parser.add_argument("--facets", default="", metavar="N=COLUMN,…", help=f"factor of each: {facets}")
     parser.add_argument(
-        "--design", default="", metavar="N=COUNT,…", help="proposed number of levels, R replicates too"
+        "--design", default="", metavar="N=COUNT,…", help="planned number of levels; R: replicates"
     )
     parser.add_argument(
         "--sensitivity",
         choices=("include", "exclude"),
         default="exclude",
-        help="whether the choice of judges and temperatures counts as error (exclude)",
+        help="count the choice of judges and temperatures as error, or not (exclude)",
     )
     parser.add_argument(
         "--estimand",
         choices=("domain", "finite"),
         default="domain",
-        help="items are a sample of a domain, or are themselves the target (domain)",
+        help="domain: the items are a sample; finite: they are all items of interest (domain)",
     )
     parser.add_argument(
         "--categories",
         choices=("fixed", "sampled"),
         default="fixed",
-        help="these categories, or a sample of more (fixed)",
+        help="fixed: these categories; sampled: a sample of categories (fixed)",
     )
 
 
@@ -107,7 +107,7 @@ def _dstudy(arguments: argparse.Namespace) -> Answer:
     if not arguments.facets:
         return _dstudy_of_board(arguments)
     if not arguments.design:
-        raise CoreError("--facets needs --design N=COUNT,…", code="design")
+        raise CoreError("--facets also needs --design N=COUNT,…", code="design")
     arguments.expected = TABLE
     components = tee.read_components(arguments.file, tee.parse_facets(arguments.facets))
     design = tee.parse_design(arguments.design)
@@ -119,8 +119,9 @@ def _dstudy(arguments: argparse.Namespace) -> Answer:
         "standard error": projection.se,
         "variance": projection.variance,
         "design": " × ".join(tee.counted_levels(n, letter) for letter, n in projection.design.items()),
-        "reading": f"{reading.estimand}, sensitivity {reading.sensitivity}d, categories {reading.categories}",
-        "for a": reading.interval_name,
+        "assumptions": f"{reading.estimand}, sensitivity {reading.sensitivity}d, categories "
+        "{reading.categories}",
+        "used for": f"a {reading.interval_name}",
         "": [
             {
                 "component": row.name,
@@ -147,7 +148,7 @@ def _dstudy(arguments: argparse.Namespace) -> Answer:
 
 def _dstudy_of_board(arguments: argparse.Namespace) -> Answer:
     if arguments.categories != "fixed":
-        raise CoreError("--categories goes with --facets N=COLUMN,…", code="facets")
+        raise CoreError("--categories also needs --facets N=COLUMN,…", code="facets")
     result = _stored_study(arguments.file) or tee.study_of_file(outcomes_of(arguments))
     how = {"estimand": arguments.estimand, "sensitivity": arguments.sensitivity}
     try:
@@ -158,15 +159,15 @@ def _dstudy_of_board(arguments: argparse.Namespace) -> Answer:
         design |= tee.parse_design(arguments.design) if arguments.design else {}
         found, model = tee.project_agent(result, design, **how), cli_variance.board_model(result)
     except (KeyError, TypeError, AttributeError) as error:  # of a file that somebody else wrote
-        rule = f"{arguments.file.name} holds no study of a board ({error}); variance FILE --json writes one"
+        rule = f"{arguments.file.name} is not a study of a board ({error}). `variance FILE --json` writes one"
         raise CoreError(rule, code="no_study") from None
     shown = {
         "standard error": found["se"],
         "variance": found["variance"],
         "design": " × ".join(tee.counted_levels(n, letter) for letter, n in found["design"].items()),
-        "model": f"the board's: {model}",
-        "reading": f"{arguments.estimand}, sensitivity {arguments.sensitivity}d",
-        "for a": found["interval"],
+        "model": f"that of a board: {model}",
+        "assumptions": f"{arguments.estimand}, sensitivity {arguments.sensitivity}d",
+        "used for": f"a {found['interval']}",
         "": [{"component": name, "share": share} for name, share in found["shares"].items()],
         "not measured": "; ".join(found["not_measured"]) or "none",
     }
@@ -178,7 +179,7 @@ def _stored_study(path: Path) -> dict[str, Any] | None:
     first = head(path) if path.is_file() else b""
     if {"component", "variance"} <= set(first.partition(b"\n")[0].decode("utf-8-sig", "replace").split(",")):
         raise CoreError(
-            f"{path.name} holds components: state --facets N=COLUMN,… and --design", code="facets"
+            f"{path.name} has variance components: state --facets N=COLUMN,… and --design", code="facets"
         )
     if not first.lstrip().startswith(b"{") or path.stat().st_size > MAX_STUDY_BYTES:
         return None
@@ -196,7 +197,7 @@ def _icc(arguments: argparse.Namespace) -> Answer:
     repeated = trials.repeated_trials(flat)
     lines = trials.consistency(repeated, flat.categories, copied)
     if not lines:
-        raise trials.IccRefused("no trial of this file has a valid outcome", code="no_outcome")
+        raise trials.IccRefused("the file has no valid outcome", code="no_outcome")
     # Trials needed by each agent under each condition; a reason where they cannot be estimated
     needed = []
     with progress_bar("subsets of trials") as show:
@@ -224,11 +225,9 @@ def _icc_shown(lines: Sequence[trials.Consistency], needed: Sequence[Mapping[str
     overall = [line for line in lines if line.category is None]
     several = len({line.condition for line in overall}) > 1
     return {
-        "beside a board": "; ".join([ON_A_BOARD, *([ON_A_BOARD_OF_SEVERAL] if several else [])]),
-        "on the tasks that all have": [_icc_row(line, verdicts) for line in overall if line.compared],
-        "on tasks of their own, not to be compared": [
-            _icc_row(line, verdicts) for line in overall if not line.compared
-        ],
+        "compared with a board": "; ".join([ON_A_BOARD, *([ON_A_BOARD_OF_SEVERAL] if several else [])]),
+        "on the tasks of all agents": [_icc_row(line, verdicts) for line in overall if line.compared],
+        "on other tasks, not comparable": [_icc_row(line, verdicts) for line in overall if not line.compared],
         "categories": [
             {
                 "agent": line.agent,
@@ -275,9 +274,10 @@ def _add_harness(commands: Any) -> None:
         "harness",
         _harness,
         summary="Reliability, discriminability, coverage and detectable difference of a harness.",
-        about="Without --columns FILE is a flat file: a model is an agent, a run each combination of setting "
-        "and trial. With it FILE is any CSV. Its outcomes that are not valid (by a column valid, or the one "
-        "named so) are missing; a mark named covered counts in coverage alone.",
+        about="Without --columns, FILE is a flat file: each agent is a model, and each combination of "
+        "setting "
+        "and trial is a run. With --columns, FILE is any CSV. Rows whose column valid is 0 are missing. The "
+        "column covered counts for coverage only.",
     )
     parser.add_argument(
         "--columns",
@@ -289,7 +289,7 @@ def _add_harness(commands: Any) -> None:
         action="append",
         default=[],
         metavar="NAME=TEXT",
-        help=f"to be stated with the figures: {', '.join(harness.MANDATORY_METADATA)}",
+        help=f"details to print with the figures: {', '.join(harness.MANDATORY_METADATA)}",
     )
     parser.add_argument(
         "--draws", type=whole(MAX_DRAWS), default=2000, help="bootstrap samples of the tasks (2000)"
@@ -306,7 +306,7 @@ def _harness(arguments: argparse.Namespace) -> Answer:
     for text in arguments.metadata:
         name, equals, value = (piece.strip() for piece in text.partition("="))
         if not (equals and name and value):
-            raise CoreError(f"--metadata {text!r} is not of the form NAME=TEXT", code="harness")
+            raise CoreError(f"--metadata {text!r} is not NAME=TEXT", code="harness")
         metadata[name] = value
     report = harness.report(tensor, arguments.seed, n_draws=arguments.draws, metadata=metadata)
     return Answer(plain(report), harness.report_text(report))
@@ -316,7 +316,7 @@ def _tensor(arguments: argparse.Namespace) -> harness.ScoreTensor:
     named = pairs(arguments.columns, (*HARNESS_COLUMNS, *HARNESS_MARKS))
     missing = [name for name in HARNESS_COLUMNS if name not in named]
     if missing:
-        raise CoreError(f"--columns does not say which column is {missing[0]}", code="harness")
+        raise CoreError(f"--columns lacks {missing[0]}=COLUMN", code="harness")
     columns, valid = csv_valid(arguments.file, list(named.values()), csv_header(arguments.file))
     model, task, run = (columns[named[name]] for name in HARNESS_COLUMNS[:3])
     marks = {name: truths(named[name], columns[named[name]]) for name in HARNESS_MARKS if name in named}

@@ -41,10 +41,10 @@ def add(commands: Any) -> None:
         "variance",
         _variance,
         summary="Variance components by REML, as lme4's lmer gives them.",
-        about="Without --random FILE holds outcomes, and the model is that of a board. With it FILE is any "
-        "CSV with a header, plain or compressed by gzip; only the columns named are read. Every column named "
-        "in --random or --fixed is a factor, even if it holds numbers. Where there is a column valid that is "
-        "not named, rows whose valid is 0 are left out.",
+        about="Without --random, FILE has outcomes, and the model is that of a board. With --random, FILE is "
+        "any "
+        "CSV with a header, plain or compressed by gzip. Only the named columns are read. Every column in "
+        "--random or --fixed is a factor, even if it has numbers. Rows whose column valid is 0 are left out.",
     )
     parser.add_argument("--outcome", default="", metavar="COLUMN", help="column of numbers")
     parser.add_argument(
@@ -61,7 +61,7 @@ def add(commands: Any) -> None:
         "gives them; a term with a level for each row is left out of both",
     )
     parser.add_argument(
-        "--by", choices=STRATA, help="fit each level on its own, and project the mean of their residuals"
+        "--by", choices=STRATA, help="fit each level separately, and project the mean of their residuals"
     )
     parser.add_argument(
         "--facets",
@@ -76,7 +76,7 @@ def _variance(arguments: argparse.Namespace) -> Answer:
     if not arguments.random:
         return _variance_of_board(arguments)
     if not arguments.outcome:
-        raise CoreError("--random needs --outcome COLUMN", code="no_outcome")
+        raise CoreError("--random also needs --outcome COLUMN", code="no_outcome")
     arguments.expected = TABLE
     there = csv_header(arguments.file)
     terms = [*parse(arguments.random, there), *parse(arguments.fixed, there)]
@@ -109,17 +109,17 @@ def _variance(arguments: argparse.Namespace) -> Answer:
 def _variance_of_board(arguments: argparse.Namespace) -> Answer:
     for option in ("outcome", "fixed", "logit", "by", "facets"):
         if getattr(arguments, option):
-            raise CoreError(f"--{option} goes with --random TERMS and --outcome COLUMN", code="no_random")
+            raise CoreError(f"--{option} also needs --random TERMS and --outcome COLUMN", code="no_random")
     result = tee.study_of_file(outcomes_of(arguments))
     if not result["available"]:
         raise FitRefused(f"no variance components: {result['reason']}", code="no_components")
     parts = {one["name"]: one for one in result["components"]}
     rows = variance_rows({name: one["variance"] for name, one in parts.items()})
     shown = {
-        "model": f"the board's: {board_model(result)}; --random and --outcome take another",
+        "model": f"that of a board: {board_model(result)} (--random and --outcome choose another)",
         "outcomes": f"{result['n_rows']:,}",
         "": [row | {"what it is": parts[row["component"]]["meaning"]} for row in rows],
-        "at 0, the boundary": ", ".join(name for name, one in parts.items() if one["boundary"]) or "none",
+        "estimated as 0": ", ".join(name for name, one in parts.items() if one["boundary"]) or "none",
         "not measured": "; ".join(result["not_measured"]) or "none",
         "standard error of one agent's mean": [
             {"trials a task": step["n_trials"], **{text: step[name] for name, text in ESTIMANDS.items()}}
@@ -152,7 +152,7 @@ def _fits(
 def _labels(name: str, texts: list[str], valid: Mask) -> list[str]:
     rows = np.flatnonzero(valid).tolist()
     if (row := next((row for row in rows if not texts[row]), None)) is not None:
-        raise FitRefused(f"row {row + 1}: no label in column {name}", code="label_missing")
+        raise FitRefused(f"row {row + 1}: column {name} is empty", code="label_missing")
     return [texts[row] for row in rows]
 
 
@@ -160,7 +160,7 @@ def _fit_shown(fit: VarianceFit, values: Mapping[str, Any]) -> dict[str, Any]:
     errors = np.sqrt(np.diag(fit.beta_covariance)).tolist()
     return {
         "": variance_rows(fit.components | {RESIDUAL: fit.residual}),
-        "at 0, the boundary": ", ".join(fit.boundary) or "none",
+        "estimated as 0": ", ".join(fit.boundary) or "none",
         "fixed effects": [
             {"name": name, "estimate": estimate, "standard error": error}
             for (name, estimate), error in zip(fit.fixed.items(), errors, strict=True)
@@ -203,7 +203,7 @@ def _logit_shown(check: glmm.LogitCheck) -> dict[str, Any]:
 
 def _declared(arguments: argparse.Namespace, facets: Mapping[str, str]) -> tee.Declaration:
     if "N" not in facets:
-        raise CoreError("--by needs the column of the items: --facets N=COLUMN,…", code="facet_unknown")
+        raise CoreError("--by also needs the column of the items: --facets N=COLUMN,…", code="facet_unknown")
     return tee.Declaration(
         outcome=arguments.outcome,
         item=facets["N"],

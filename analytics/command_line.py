@@ -70,7 +70,7 @@ def whole(most: int) -> Callable[[str], int]:
 
     def number(text: str) -> int:
         if (value := int(text)) > most:
-            raise argparse.ArgumentTypeError(f"{value:,} is more than {most:,}")
+            raise argparse.ArgumentTypeError(f"{value:,} is too large. The largest value is {most:,}")
         return value
 
     number.__name__ = "int"  # as argparse calls it where the text is no number
@@ -96,7 +96,7 @@ def add_command(
     parser.add_argument("file", type=Path, metavar=file or "FILE", help=about_file)
     if file is None:
         parser.add_argument(
-            "--only", metavar="BENCHMARK", help="the one to read, of a file that holds several"
+            "--only", metavar="BENCHMARK", help="use only this benchmark, if the file has several"
         )
         add_table_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object with full precision")
@@ -132,7 +132,7 @@ def run(parser: Parser, arguments: Sequence[str] | None) -> int:
             except CoreError as refusal:
                 return _refused(parser, parsed, _one_line(refusal))
             except MemoryError:
-                return _refused(parser, parsed, "there is not enough memory for that")
+                return _refused(parser, parsed, "not enough memory")
             sys.stdout.write(f"{text}\n")
             return 0
         finally:
@@ -162,10 +162,10 @@ def unreadable(refusal: OSError, file: Path, expected: str) -> str:
     if os.path.isdir(path):  # where pathlib raises, as of a name that is too long, this says no
         why = f"{path} is a folder"
     elif not os.path.exists(path):
-        why = f"there is no file {path}"
+        why = f"file not found: {path}"
     else:
-        why = f"{path} cannot be read ({refusal.strerror or _one_line(refusal)})"
-    return f"{why}; give {expected}" if path == file else why
+        why = f"cannot read {path} ({refusal.strerror or _one_line(refusal)})"
+    return f"{why}. Give {expected}" if path == file else why
 
 
 def plain(value: Any) -> Any:
@@ -194,11 +194,11 @@ def pairs(text: str, known: Sequence[str]) -> dict[str, str]:
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if equals and name not in known:
             raise CoreError(
-                f"{part.strip()!r}: {name!r} is none of {', '.join(known)}", code="pair_malformed"
+                f"{part.strip()!r}: unknown name {name!r}. Use {', '.join(known)}", code="pair_malformed"
             )
         if not (equals and value) or name in values:
             raise CoreError(
-                f"{part.strip()!r}: {', '.join(known)} are given once each, as NAME=VALUE",
+                f"{part.strip()!r} is not NAME=VALUE, or a name is repeated. Names: {', '.join(known)}",
                 code="pair_malformed",
             )
         values[name] = value
@@ -242,9 +242,9 @@ def csv_header(path: Path) -> list[str]:
         with csv.open_csv(path, parse_options=_newlines(csv)) as reader:
             names = list(reader.schema.names)
     except (ArrowInvalid, UnicodeDecodeError) as error:
-        raise CoreError(f"{path.name} cannot be read as CSV with a header ({error})", code="no_csv") from None
+        raise CoreError(f"cannot read {path.name} as CSV with a header ({error})", code="no_csv") from None
     if names[0].startswith('{"'):
-        raise CoreError(f"{path.name} is JSON; read is CSV with a header", code="no_csv")
+        raise CoreError(f"{path.name} is JSON. Give a CSV with a header", code="no_csv")
     if hint := separator_hint(names) if len(names) == 1 else "":
         raise CoreError(f"{path.name} has one column{hint}", code="no_csv")
     repeated = sorted({name for name in names if names.count(name) > 1})
@@ -270,7 +270,7 @@ def csv_columns(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
     try:
         table = csv.read_csv(path, parse_options=_newlines(csv), convert_options=options)
     except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
-        raise CoreError(f"{path.name} cannot be read as CSV ({error})", code="no_csv") from None
+        raise CoreError(f"cannot read {path.name} as CSV ({error})", code="no_csv") from None
     return {name: table[name].to_pylist() for name in wanted}
 
 
@@ -291,7 +291,7 @@ def validity(texts: Sequence[str]) -> Mask:
             raise CoreError(f"row {row + 1}: {VALID} is {named(text)}; {VALID_RULE}", code="number")
     mask = np.array([known[text] for text in texts], dtype=np.bool_)
     if mask.size and not mask.any():
-        raise CoreError(f"{VALID} is 0 in every row: no outcome is left", code="number")
+        raise CoreError(f"{VALID} is 0 in every row, so no outcome is left", code="number")
     return mask
 
 
@@ -299,7 +299,7 @@ def check_columns(wanted: Sequence[str], there: Sequence[str]) -> None:
     """Refuse a column that is not there."""
     for name in wanted:
         if name not in there:
-            raise CoreError(f"no column {name!r}; there are {', '.join(there)}", code="column_unknown")
+            raise CoreError(f"unknown column {name!r}. Columns: {', '.join(there)}", code="column_unknown")
 
 
 def numbers(name: str, texts: Sequence[str], valid: Mask | None = None) -> FloatArray:
@@ -341,10 +341,10 @@ def _refuse_foreign(path: Path) -> None:
     except (EOFError, gzip.BadGzipFile, zlib.error):
         return  # pyarrow tells it
     if first.startswith(PARQUET):
-        raise CoreError(f"{path.name}: the file is Parquet; read is CSV with a header", code="no_csv")
+        raise CoreError(f"{path.name} is Parquet. Give a CSV with a header", code="no_csv")
     if not packed and first.startswith(GZIP):
         raise CoreError(
-            f"{path.name}: the file is compressed by gzip; let its name end with .gz", code="no_csv"
+            f"{path.name}: the file is compressed by gzip. Rename it so that it ends with .gz", code="no_csv"
         )
     if first.lstrip()[:1] != b"[" and (rule := foreign(first)):
         raise CoreError(f"{path.name}: {rule}", code="no_csv")

@@ -28,7 +28,7 @@ def progress_bar(title: str, counted: str = "") -> Iterator[Progress]:
     """Yield a callback (done, in all or None) that moves a bar on stderr.
 
     Where stderr is no terminal, a line is written every few seconds: ``validation: 120 of 900 folds``; once a
-    minute while nothing moves, with ``still at work`` behind it. What ends sooner is silent.
+    minute while nothing moves, with ``still at work`` behind it, and at the end. What ends sooner is silent.
     """
     from rich.console import Console
     from rich.markup import escape
@@ -62,6 +62,9 @@ def _lines(title: str, counted: str) -> Iterator[Progress]:
                 line, n_silent = stand[0], 0
                 sys.stderr.write(f"{line}{again}\n")
                 sys.stderr.flush()
+        if line and stand[0] != line:  # a line was written: the last one says where the work ended
+            sys.stderr.write(f"{stand[0]}\n")
+            sys.stderr.flush()
 
     writer = Thread(target=write, daemon=True)
     writer.start()

@@ -341,8 +341,8 @@ def _create_cluster(programs: Path, lock: int, *, durable: bool) -> None:
     unfinished.rename(home() / "data")
     if _is_root():
         sys.stderr.write(
-            f"PostgreSQL now keeps its data in {home()} and runs as user nobody, because this is root. "
-            "Root mode is for demos and CI.\n"
+            f"You are root, so PostgreSQL runs as user nobody. Its data are in {home()}. Use root for demos "
+            "and CI only.\n"
         )
 
 

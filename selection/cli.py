@@ -75,10 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> Parser:
     parser = Parser(
         prog="python -m selection",
-        description="Which tasks a subset should hold, and where agents stand on it.",
+        description="Choose ranking tasks and rank agents.",
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    band = add_command(commands, "band", _band, summary="The tasks whose pass rate lies in the middle band.")
+    band = add_command(commands, "band", _band, summary="The ranking tasks: those with a middle pass rate.")
     add_rules(band, without=("target", "groups"))
     _add_validate(commands)
     _add_boards(commands)
@@ -87,8 +87,8 @@ def _parser() -> Parser:
         "drift",
         _drift,
         summary="The drift monitors in time order: when each would first have fired.",
-        about="The subset is chosen from the first 15 complete agents and kept; every later agent is "
-        "judged by those of earlier dates.",
+        about="The ranking tasks are chosen from the first 15 agents with full runs. Each later agent is "
+        "compared with agents of earlier dates.",
     )
     drift.add_argument("--seed", type=whole(MAX_SEED), default=0, help="seed of the permutations (0)")
     add_replay(commands)
@@ -115,7 +115,11 @@ def _band(arguments: argparse.Namespace) -> Answer:
 
     def rows(positions: Iterable[int]) -> list[dict[str, Any]]:
         return [
-            {"task": tasks[j], "pass rate": float(band.pass_rates[j]), "P(in band)": float(band.p_in_band[j])}
+            {
+                "task": tasks[j],
+                "pass rate": float(band.pass_rates[j]),
+                "P(ranking task)": float(band.p_in_band[j]),
+            }
             for j in positions
         ]
 
@@ -137,13 +141,13 @@ def _band(arguments: argparse.Namespace) -> Answer:
     shown = {
         "agents": validation_text.agents_text(values),
         "tasks": values["tasks"],
-        "subset": f"{validation_text.subset_text(values)} ({band.stage})" if band.suited else "none",
+        "ranking tasks": f"{validation_text.subset_text(values)} ({band.stage})" if band.suited else "none",
         "reason": band.reason,
         **({"counted": counted} if counted else {}),
         "": [
             row | {"": "unsure" if j in flagged else ""} for j, row in zip(inside, rows(inside), strict=True)
         ],
-        "left out, but perhaps in the band": rows(sorted(flagged - set(inside))),
+        "left out, but perhaps ranking tasks": rows(sorted(flagged - set(inside))),
         "trials": words.trials_text(n_trials) or "–",
     }
     return Answer(values, shown)
@@ -154,10 +158,10 @@ def _add_validate(commands: Any) -> None:
         commands,
         "validate",
         _validate,
-        summary="Nested validation: would a subset chosen without an agent put it in its place?",
-        about="pairs_correct is the share of pairs of agents whose order on the subset is their order on all "
-        "tasks, pairs_correct_full the same by the full score estimated from it, which is what a board "
-        "consumes. skill and kappa are 0 where agents do not differ, and 1 at best.",
+        summary="Validate the ranking tasks: do they order new agents as all tasks do?",
+        about="pairs_correct: share of agent pairs that the ranking tasks order as all tasks do. "
+        "pairs_correct_full: the same by the estimated full score, which a board uses. skill and kappa are 0 "
+        "if agents do not differ, and 1 at best.",
     )
     for option, metavar, known, default in (
         ("--protocol", "P", PROTOCOLS, "all"),
@@ -221,16 +225,16 @@ def _add_boards(commands: Any) -> None:
         commands,
         "ranks",
         _ranks,
-        summary="95% rank ranges, who could be the best, and who is tied with whom.",
-        about="Two agents are tied where neither beats the other; ties are not transitive. tied_with holds "
-        "ranges of positions among the agents.",
+        summary="95% rank ranges, the agents that could be the best, and ties.",
+        about="Two agents are tied if neither is clearly better (95%). A may tie with B and B with C, while "
+        "A is clearly better than C. tied_with lists ranges of positions in the table.",
     )
     for parser in (standings, ranks):
         parser.add_argument(
             "--staged",
             action="store_true",
-            help="agents that ran some tasks alone were asked for these by staged assignment: estimate their "
-            "full scores (they are incomplete)",
+            help="estimate the full score of agents with some tasks only, as staged assignment does (else "
+            "they are incomplete)",
         )
     compare = add_command(
         commands,
@@ -259,7 +263,6 @@ def _standings(arguments: argparse.Namespace) -> Answer:
     shown = printed.text(
         board,
         explain=arguments.explain,
-        more="add --explain",
         command=lambda settings: f"{run} {words.flags(settings)}",
     )
     return Answer(board.as_plain(), "\n\n".join(filter(None, (shown, advice))))
@@ -286,7 +289,7 @@ def _answered(arguments: argparse.Namespace) -> Standings:
     if rules.target is not None and board.target != rules.target:
         why = board.why if rules.target == "subset" else board.targets[rules.target].reason
         raise SelectionError(
-            f"nothing is said for the target {rules.target}: {terms.clause(why)}", code="target_silent"
+            f"no ranks for the target {rules.target}: {terms.clause(why)}", code="target_silent"
         )
     return board
 
@@ -342,11 +345,11 @@ def _drift(arguments: argparse.Namespace) -> Answer:
     n_promised = sum(promise.interval is not None for promise in promises.values())
     finals = [(one.name, one.final) for one in result.monitors]
     shown = {
-        "subset": f"{words.counted(len(version.tasks), 'task')}, chosen on {version.fixed_on} from "
+        "ranking tasks": f"{words.counted(len(version.tasks), 'task')}, chosen on {version.fixed_on} from "
         f"{words.counted(len(version.chosen_from), 'agent')}",
-        "since": f"{words.counted(len(promises), 'complete agent')}; {len(result.missed)} of "
+        "later agents": f"{len(promises):,} with full runs; {len(result.missed)} of "
         f"{words.counted(n_promised, 'interval')} missed",
-        "false alerts": "–" if pace is None else f"at most {pace:.2f} a year, if nothing changes",
+        "false alerts": "–" if pace is None else f"at most {pace:.2f} a year if nothing changes",
         "first fired": [_watched_row(one) for one in result.monitors],
         "in the end": [
             {"monitor": name, "state": final.state, "": final.reason, "what to do": final.advice}

@@ -32,57 +32,55 @@ def add_replay(commands: Any) -> None:
         commands,
         "replay",
         _replay,
-        summary="What staged assignment would have saved on these full runs, and what it would get right.",
-        about="Agents come in order of date. The first ones run all tasks; each later one runs batches until "
-        "its standard error is at most 3 points and it cannot reach the podium, or its standard error is "
-        "under 1 point and it cannot lead; or it runs the subset alone.",
+        summary="Simulate the service on past full runs: trials saved and ranks compared with full runs.",
+        about="Oldest agent first. The first agents run all tasks. Later agents run batches of tasks. An "
+        "agent stops if its standard error is at most 3 points and it cannot reach the top places "
+        "(--podium). It also stops if its standard error is under 1 point and it cannot lead.",
     )
     parser.add_argument(
         "--assignment",
         choices=list(ASSIGNMENTS),
         default="staged",
-        help="staged; subset: later agents run the subset alone, one in five everything; full (staged)",
+        help="staged; subset: later agents run only the ranking tasks, one in five all tasks; full (staged)",
     )
+    parser.add_argument("--subset", type=Path, metavar="FILE", help="the ranking tasks, one name per line")
     parser.add_argument(
-        "--subset", type=Path, metavar="FILE", help="tasks of the subset from the outset, a name in each line"
-    )
-    parser.add_argument(
-        "--reselect", action="store_true", help="choose the subset anew after each agent, never to stay"
+        "--reselect", action="store_true", help="choose the ranking tasks again after each agent"
     )
     parser.add_argument(
         "--subset-from",
         type=whole(MAX_COUNTED),
         default=standard.subset_from,
         metavar="N",
-        help=f"agents from which the subset is chosen ({standard.subset_from})",
+        help=f"number of agents that the ranking tasks are chosen from ({standard.subset_from})",
     )
     parser.add_argument(
         "--podium",
         type=whole(MAX_COUNTED),
         default=standard.podium,
         metavar="P",
-        help=f"first places, which an agent that stops cannot reach ({standard.podium})",
+        help=f"number of top places; an agent stops when it cannot reach them ({standard.podium})",
     )
     parser.add_argument(
         "--staged-from",
         type=whole(MAX_COUNTED),
         default=standard.staged_from,
         metavar="N",
-        help=f"agents that run all tasks first ({standard.staged_from})",
+        help=f"number of agents that run all tasks first ({standard.staged_from})",
     )
     parser.add_argument(
         "--draw-share",
         type=float,
         metavar="Q",
-        help="share of stopped agents drawn to run the rest, so that estimates can be judged (.25 until 30 "
-        "full runs can be replayed, then .10)",
+        help="share of stopped agents, drawn at random, that run all tasks to check the estimates (.25 up to "
+        "30 full runs, then .10)",
     )
     parser.add_argument("--seed", type=whole(MAX_SEED), default=0, help="the first seed (0)")
     parser.add_argument(
         "--seeds",
         type=whole(MAX_COUNTED),
         metavar="N",
-        help="replays with other draws, over which figures are means (10; 20 where dates are missing)",
+        help="number of replays to average over (10; 20 if dates are missing)",
     )
 
 
@@ -98,11 +96,9 @@ def _replay(arguments: argparse.Namespace) -> Answer:
     if file is not None:
         wanted = {name.strip() for name in file.read_text("utf-8", errors="replace").splitlines()} - {""}
         if not wanted:
-            raise SelectionError(f"{file.name} names no task", code="not_a_task")
+            raise SelectionError(f"{file.name} has no task name", code="not_a_task")
         if unknown := sorted(wanted - set(record.table.tasks)):
-            raise SelectionError(
-                f"{file.name}: {unknown[0]!r} is no task of this benchmark", code="not_a_task"
-            )
+            raise SelectionError(f"{file.name}: unknown task {unknown[0]!r}", code="not_a_task")
         subset = np.flatnonzero(np.isin(record.table.tasks, list(wanted)))
     with progress_bar("replay", "agents") as show:
         result = replay(

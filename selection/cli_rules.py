@@ -31,8 +31,8 @@ def _universe_named(text: str) -> Literal["all", "common"] | Path:
 FLAGS: Mapping[str, dict[str, Any]] = {
     "target": {
         "choices": TARGETS,
-        "help": "what ranks and intervals are about: the tasks of the subset, all tasks, or tasks like "
-        "these (full, unless the subset orders agents better)",
+        "help": "what ranks and intervals are about: the ranking tasks, all tasks, or tasks like these "
+        "(full, unless the ranking tasks order agents better)",
     },
     "groups": {
         "choices": GROUPS,
@@ -66,7 +66,7 @@ FLAGS: Mapping[str, dict[str, Any]] = {
     "strategy": {
         "choices": tuple(STRATEGIES),
         "default": Rules.strategy,
-        "help": f"how the subset is chosen ({Rules.strategy})",
+        "help": f"how the ranking tasks are chosen ({Rules.strategy})",
     },
     "estimator": {
         "choices": ESTIMATORS,
@@ -77,16 +77,16 @@ FLAGS: Mapping[str, dict[str, Any]] = {
         "type": float,
         "default": [Rules.lo, Rules.hi],
         "metavar": ("LO", "HI"),
-        "help": f"pass rates of the subset ({Rules.lo:g} {Rules.hi:g})",
+        "help": f"pass rates of the ranking tasks ({Rules.lo:g} {Rules.hi:g})",
     },
     "window": {
         "type": whole(MAX_COUNTED),
         "metavar": "N",
-        "help": "pass rates of the latest N complete agents (all)",
+        "help": "use pass rates of the latest N agents with full runs (all)",
     },
     "trial_noise": {
         "metavar": "NOISE",
-        "help": "where no agent has two trials of a task: their noise, from another benchmark, such as "
+        "help": "run-to-run noise from another benchmark, if no agent has two trials of a task, such as "
         '"0.118 from Terminal-Bench" (an upper bound)',
     },
     "seed": {
@@ -97,8 +97,8 @@ FLAGS: Mapping[str, dict[str, Any]] = {
     "subsets": {
         "type": Path,
         "metavar": "FILE.json",
-        "help": "versions of the subset that were fixed, the last one in use: a list of objects with "
-        "tasks and chosen_from",
+        "help": "earlier versions of the ranking tasks, the last one in use: a list of objects with tasks "
+        "and chosen_from",
     },
 }
 
@@ -152,9 +152,9 @@ def prior_of(arguments: argparse.Namespace, rules: Rules) -> PriorDecisions:
         rows = rows["subsets"] if isinstance(rows, dict) else rows  # as the service exports them
         versions = tuple(_version(one, number, rules) for number, one in enumerate(rows, 1))
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        message = f"no {error}" if isinstance(error, KeyError) else str(error)
+        message = f"missing {error}" if isinstance(error, KeyError) else str(error)
         raise SelectionError(
-            f"{path.name} is no list of versions with tasks and chosen_from: {message}", code="flag"
+            f"{path.name} is not a list of objects with tasks and chosen_from: {message}", code="flag"
         ) from error
     return PriorDecisions(subsets=versions)
 
@@ -173,7 +173,8 @@ def check_settings(settings: Settings, present: Sequence[RunSetting]) -> None:
                 sorted({_condition_text(Condition(*its[:3])) for its in present}), MAX_LISTED
             )
             raise SelectionError(
-                f"--settings {_condition_text(one)}: nothing ran under it; there are {listed}", code="flag"
+                f"--settings {_condition_text(one)}: no results. Conditions in the file: {listed}",
+                code="flag",
             )
 
 
@@ -195,7 +196,7 @@ def _settings(texts: list[str]) -> Settings:
         try:
             number = None if temperature is None else float(temperature)
         except ValueError:
-            raise SelectionError(f"a temperature of {temperature!r} is no number", code="flag") from None
+            raise SelectionError(f"temperature {temperature!r} is not a number", code="flag") from None
         conditions.append(Condition(named.get("prompt_variant"), named.get("judge"), number))
     return tuple(conditions)
 
@@ -206,7 +207,9 @@ def _universe(source: Literal["all", "common"] | Path) -> Literal["all", "common
     try:
         lines = _content(source).splitlines()
     except UnicodeDecodeError:
-        raise SelectionError(f"{source.name} is no list of tasks: no text in UTF-8", code="flag") from None
+        raise SelectionError(
+            f"{source.name} is not UTF-8 text. Write one task name per line", code="flag"
+        ) from None
     return tuple(sorted({line.strip() for line in lines} - {""}))
 
 
@@ -222,11 +225,11 @@ def _content(path: Path) -> str:
 def _version(row: Any, number: int, rules: Rules) -> SubsetVersion:
     """Read a version; what is not stated follows from the rules and its place in the list."""
     if not isinstance(row, dict):
-        raise TypeError(f"{row!r} is no version")
+        raise TypeError(f"{row!r} is not an object")
     tasks, chosen_from = (tuple(sorted(map(str, row[name]))) for name in ("tasks", "chosen_from"))
     unknown = sorted(set(row) - {entry.name for entry in fields(SubsetVersion)})
     if unknown:
-        raise SelectionError(f"a version has no {unknown[0]!r}", code="flag")
+        raise SelectionError(f"unknown field {unknown[0]!r} in a version", code="flag")
     return SubsetVersion(
         number=int(row.get("number", number)),
         tasks=tasks,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from selection.standings.words import counted
+from selection.standings.words import counted, failed_text, sentence
 
 Plain = Mapping[str, Any]
 
@@ -113,7 +113,7 @@ def error(figures: Plain, name: str) -> float | None:
 
 def agents_text(result: Plain) -> str:
     """Say how many agents the figures rest on."""
-    return f"{result['agents']:,} complete, of {result['agents_in_file']:,}"
+    return f"{result['agents']:,} of {result['agents_in_file']:,} (results on at least 95% of the tasks)"
 
 
 def refitted_text(result: Plain) -> str:
@@ -125,6 +125,13 @@ def refitted_text(result: Plain) -> str:
         f"checked against scikit-learn: largest difference {refitted['difference']:.1g} "
         f"in {counted(refitted['folds'], 'fold')}"
     )
+
+
+def about_text(result: Plain) -> dict[str, Any]:
+    """Say what the figures rest on, and how many missing results count as failures."""
+    about = {"agents": agents_text(result), "tasks": result["tasks"], "ranking tasks": subset_text(result)}
+    failed = failed_text(result.get("n_missing_failed", 0))
+    return about | ({"counted": sentence(failed)} if failed else {})
 
 
 def subset_text(result: Plain) -> str:
@@ -184,7 +191,7 @@ def summary(result: Plain, in_use: str = "", *, more: str = "--full") -> dict[st
     """
     protocols = {name: result["protocols"][name] for name in TESTS if name in result["protocols"]}
     known = {name: one["strategies"] for name, one in protocols.items() if one["available"]}
-    about = {"agents": agents_text(result), "tasks": result["tasks"], "subset": subset_text(result)}
+    about = about_text(result)
     for name, protocol in protocols.items():
         if name not in known:
             about[TESTS[name].label] = f"not available: {protocol['reason']}"
@@ -199,7 +206,7 @@ def summary(result: Plain, in_use: str = "", *, more: str = "--full") -> dict[st
     return about | {
         f"\n{label(name)}, pairs in the order of a full run": tests,
         f"\n{TESTS[first].label}, every strategy": strategies,
-        "\nAll figures, and what they mean": more,
+        "\nAll figures": more,
     }
 
 
@@ -223,7 +230,7 @@ def shown(result: Plain, in_use: str = "") -> dict[str, Any]:
 
     in_use: the strategy that a board uses, which comes first, with a star.
     """
-    about = {"agents": agents_text(result), "tasks": result["tasks"], "subset": subset_text(result)}
+    about = about_text(result)
     if text := refitted_text(result):
         about["estimates by Ridge"] = text
     known = {name: result["protocols"][name] for name in PROTOCOLS if name in result["protocols"]}

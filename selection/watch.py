@@ -39,7 +39,7 @@ from selection.standings.choice import training
 DAYS_A_YEAR = 365.25
 UNCONFIRMED = "it alerts by what an operator confirmed alone, not by what submitters call invalid"
 LEVELS = {"insufficient": 0, "ok": 0, "warn": 1, "alert": 2}
-NO_SUBSET = "no subset is in use, so nothing can drift away from it"
+NO_SUBSET = "no ranking tasks are in use, so there is nothing to check"
 
 
 @dataclass(frozen=True)
@@ -339,15 +339,15 @@ def _first_version(record: Record, rules: Rules) -> SubsetVersion:
     undated = [name for name, day in zip(table.agents, table.dates, strict=True) if day is None]
     if undated:
         raise SelectionError(
-            f"{len(undated)} of {table.n_agents} agents have no date, {undated[0]!r} among them: "
-            "their place in time is not known",
+            f"{len(undated)} of {table.n_agents} agents have no date, such as {undated[0]!r}. State "
+            "submitted_at for each agent",
             code="no_replay",
         )
     n_complete = int(np.count_nonzero(record.complete))
     if n_complete < needed:
         agents = "agent" if n_complete == 1 else "agents"
         raise SelectionError(
-            f"{n_complete} complete {agents}; a subset that can be watched needs {needed}", code="no_replay"
+            f"{n_complete} {agents} with full runs; a check for drift needs {needed}", code="no_replay"
         )
     days = sorted(
         day for day, is_complete in zip(table.dates, record.complete, strict=True) if is_complete and day
@@ -356,14 +356,14 @@ def _first_version(record: Record, rules: Rules) -> SubsetVersion:
     founders = np.array([day is not None and day <= fixed_on for day in table.dates]) & record.complete
     if not (record.complete & ~founders).any():
         raise SelectionError(
-            f"{int(founders.sum())} complete agents, and none after {fixed_on}: the subset is chosen from "
-            f"the first {needed} and all of their last day, and those that come later are watched",
+            f"{int(founders.sum())} agents with full runs, and none after {fixed_on}. The ranking tasks are "
+            f"chosen from the first {needed} agents; a check for drift needs later agents",
             code="no_replay",
         )
     band = mid_range(table.means[founders], lo=rules.lo, hi=rules.hi, widening=rules.widening)
     if not band.suited:
         raise SelectionError(
-            f"no subset of the first {int(founders.sum())} complete agents: {band.reason}", code="no_replay"
+            f"no ranking tasks for the first {int(founders.sum())} agents: {band.reason}", code="no_replay"
         )
     return SubsetVersion(
         number=1,

@@ -224,7 +224,7 @@ def test_an_argument_that_is_no_text_is_refused(main, name, action, file, capsys
 )
 def test_a_whole_number_has_a_most(main, name, action, file, capsys):
     for n in (2**63, 10**30):
-        assert f"argument {action.option_strings[0]}: {n:,} is more than " in refusal(
+        assert f"argument {action.option_strings[0]}: {n:,} is too large. " in refusal(
             main, name, action, str(n), file, capsys
         )
     assert f"argument {action.option_strings[0]}: invalid int value: 'x'" in refusal(
@@ -276,7 +276,7 @@ def test_a_lack_of_memory_is_told_in_a_line(file, monkeypatch, capsys):
     parser = Parser(prog="python -m test")
     add_command(parser.add_subparsers(), "fill", more_than_there_is, summary="")
     assert run(parser, ["fill", str(file)]) == 2
-    assert capsys.readouterr().err == "python -m test fill: there is not enough memory for that\n"
+    assert capsys.readouterr().err == "python -m test fill: not enough memory\n"
     monkeypatch.setattr("leaderboard.terminal.help.CommandLine.execute", more_than_there_is)
     with pytest.raises(SystemExit, match=r"^Out of memory"):
         command.run(["manage.py", "check"])
@@ -303,18 +303,18 @@ def test_a_file_that_cannot_be_written_is_told_in_a_line(monkeypatch, error, tol
 
 @pytest.mark.parametrize("main", COMMANDS)
 def test_a_file_that_is_not_there(main, tmp_path, capsys):
-    for path, why in ((tmp_path / "no.csv", "there is no file {}"), (tmp_path, "{} is a folder")):
+    for path, why in ((tmp_path / "no.csv", "file not found: {}"), (tmp_path, "{} is a folder")):
         for name in COMMANDS[main]:
             assert main([name, *REQUIRED.get(name, []), str(path)]) == 2
             said = capsys.readouterr().err
-            assert f"{name}: {why.format(path)}; give a " in said
+            assert f"{name}: {why.format(path)}. Give a " in said
             assert "Errno" not in said
 
 
 def test_another_file_that_is_not_there(file, tmp_path, capsys):
     missing = tmp_path / "none.txt"
     assert selection(["standings", str(file), "--subsets", str(missing)]) == 2
-    assert capsys.readouterr().err == f"python -m selection standings: there is no file {missing}\n"
+    assert capsys.readouterr().err == f"python -m selection standings: file not found: {missing}\n"
 
 
 NO_FILE, A_FOLDER = ("no.csv", "File not found: {}"), ("", "{} is a folder")

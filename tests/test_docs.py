@@ -38,8 +38,8 @@ APART = ("make ", "pip install ", "gunicorn ")
 PRINTED_ADDRESS = "localhost:8000"
 PATIENCE = 900
 TELLS = {
-    "README.md": ["28,500 new, 0 already there", "499 of the 500 tasks asked for have no outcome"],
-    "docs/formats.md": ["Read as swe-bench: model.run-1.json.", "0 new, 3 already there"],
+    "README.md": ["28,500 new results, 0 already stored", "499 of the 500 tasks asked for have no outcome"],
+    "docs/formats.md": ["Read as swe-bench: model.run-1.json.", "0 new results, 3 already stored"],
     "docs/client.md": ["is accepted: 55 outcomes", "demonstration.parquet: 19,705 outcomes"],
     "docs/library.md": ['outcom: unknown column. Did you mean "outcome"?'],
     "docs/operator.md": ["→ zero", "2 new, 0 changed", "bst_"],
@@ -259,13 +259,18 @@ def test_the_readme_claims_what_was_replayed():
     assert [name for name, *_ in claimed] == list(REPLAYED)
     for name, agents, tasks, saved, pairs, random, five in claimed:
         figures = kept.partition(f"\n{REPLAYED[name]}.csv.gz\n")[2].partition("\n\n")[0]
-        assert f"agents           {agents} with full runs on {tasks} tasks" in figures
-        assert f"runs saved       {saved} " in figures
-        assert f"pairs in order   {pairs} " in figures
-        assert f"random tasks at the same cost {random};" in figures
-        assert re.search(rf"^best five found  {five}\b", figures, re.MULTILINE)
-    assert "95% intervals    90.2%" in kept.partition("\nhal_corebench_hard.csv.gz\n")[2]
-    assert "hold the full score in 90% of cases" in readme
+        assert f"agents            {agents} with full runs on {tasks} tasks" in figures
+        assert f"trials saved      {saved} " in figures
+        assert f"pairs in order    {pairs} " in figures
+        assert f"random tasks at the same cost: {random}\n" in figures
+        assert re.search(rf"^best five found   {five}\b", figures, re.MULTILINE)
+    saved = [float(row[3].rstrip("%")) for row in claimed]
+    assert f"saved {min(saved):.0f}% to {max(saved):.0f}% of the trials" in readme
+    (verified,) = [row for row in claimed if row[0] == "SWE-bench Verified"]
+    better = float(verified[5].rstrip("%")) - float(verified[4].rstrip("%"))
+    assert f"random tasks\nare {better:.1f} points better" in readme
+    assert "95% intervals     90.2%" in kept.partition("\nhal_corebench_hard.csv.gz\n")[2]
+    assert "include the full-run score in only 90% of cases" in readme
 
 
 # ------------------------------------------------------------------------------------------ what is public

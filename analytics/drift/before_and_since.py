@@ -67,7 +67,7 @@ def run_noise(
     look, n_before = last_look(len(agents)), len(reference.variances)
     if look is None or n_before < MIN_AGENTS:
         counts = (
-            f"agents with repeated trials: {n_before} before, on a subset chosen without them, and "
+            f"agents with repeated trials: {n_before} before, on ranking tasks chosen without them, and "
             f"{len(agents)} since"
         )
         return insufficient(NOISE, f"{counts}; {MIN_AGENTS} each are needed")
@@ -105,7 +105,7 @@ def scaffold_novelty(
     same_length(since, agents, dates)
     look = last_look(len(agents))
     if look is None or len(before) < MIN_AGENTS:
-        counts = f"agents: {len(before)} before the subset was fixed and {len(agents)} since"
+        counts = f"agents: {len(before)} before the ranking tasks were fixed and {len(agents)} since"
         return insufficient(NOVELTY, f"{counts}; {MIN_AGENTS} each are needed")
     first, known = max(0, look.size - N_LATEST), frozenset(before)
     latest = since[first : look.size]
@@ -128,7 +128,7 @@ def scaffold_novelty(
 
 
 EROSION = declare(
-    "band erosion", "choose the subset anew from the latest complete agents", runs_help="unless staged"
+    "band erosion", "choose new ranking tasks from the latest full runs", runs_help="unless staged"
 )
 EDGE_TOLERANCE = 1e-9
 EROSION_WARN_TIMES, ALERT_TIMES = 5.0, 2.0
@@ -160,12 +160,15 @@ def band_erosion(
     look = last_look(len(agents))
     if look is None or len(selected) < MIN_AGENTS:
         chosen_from = counted(len(selected), "complete agent")
-        counts = f"the subset was chosen from {chosen_from}, and {len(agents)} came since"
+        counts = f"the ranking tasks were chosen from {chosen_from}, and {len(agents)} came since"
         return insufficient(EROSION, f"{counts}; {MIN_AGENTS} each are needed")
     latest = since[max(0, look.size - window) : look.size]
     band, far = _left(_rates(selected), _rates(latest), edges)
     if not band.any():
-        return insufficient(EROSION, "no task lies in the band of the agents that the subset was chosen from")
+        return insufficient(
+            EROSION,
+            "no task has a pass rate in the range for the agents that the ranking tasks were chosen from",
+        )
     k, n_out = int(band.sum()), np.count_nonzero(far)
     rng = generator(seed, EROSION, look.number)
     observed = n_out / k, float(far.sum()) / k

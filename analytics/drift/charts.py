@@ -165,8 +165,8 @@ def chart_monitor(
 
 JUMP = declare(
     "capability jump",
-    "look at the runs of the agents named; where they are sound, ask them for full runs and choose the "
-    "subset anew",
+    "look at the runs of the agents named; where they are sound, ask them for full runs and choose new "
+    "ranking tasks",
     runs_help="unless staged",
 )
 COST = declare(

@@ -32,7 +32,7 @@ from analytics.text import counted
 
 NAME = declare(
     "rank fidelity",
-    "ask 8 agents drawn at random for full runs; where they confirm it, choose the subset anew from the "
+    "ask 8 agents drawn at random for full runs; where they confirm it, choose new ranking tasks from the "
     "complete agents",
     unseen="ask agents drawn at random for full runs, until there are 12",
 )
@@ -67,7 +67,7 @@ def subset_fidelity(
     look, n_ref = last_look(len(agents), first=FIRST_RUNS), len(reference.subset_means)
     if look is None or n_ref < MIN_AGENTS:
         runs = counted(len(agents), "full run")
-        counts = f"{runs} since the subset was chosen from {counted(n_ref, 'agent')}"
+        counts = f"{runs} since the ranking tasks were chosen from {counted(n_ref, 'agent')}"
         return insufficient(NAME, f"{counts}; {FIRST_RUNS} and {MIN_AGENTS} are needed")
     with_scores = since.subset_means[: look.size], full_scores[: look.size]
     rho_full, interval = spearman(*with_scores), spearman_interval(*with_scores)
@@ -79,7 +79,9 @@ def subset_fidelity(
     }
     before, now = spearman(*reference), spearman(*(part[: look.size] for part in since))
     if before is None or now is None:
-        return insufficient(NAME, "all agents are equal on the subset, or outside it: no order", with_full)
+        return insufficient(
+            NAME, "all agents are equal on the ranking tasks or on the other tasks: no order", with_full
+        )
     se = math.sqrt(1.06 / (n_ref - 3) + 1.06 / (look.size - 3))
     z_ref, z_new, limit = _fisher(before, n_ref), _fisher(now, look.size), float(-ndtri(look.level))
     p = float(ndtr(-(z_ref - z_new) / se))
@@ -119,7 +121,7 @@ def _fisher(rho: float, n: int) -> float:
 
 PUBLISHED = declare(
     "published order",
-    "look at the verdict: choose the subset anew, let more agents run on (policy podium), or ask for full "
+    "look at the verdict: choose new ranking tasks, let more agents run on (policy podium), or ask for full "
     "runs",
 )
 MIN_SHARE = 0.92

@@ -14,11 +14,11 @@ from analytics.drift.monitor import MIN_AGENTS, Monitor, State, declare, insuffi
 from analytics.text import counted
 
 NAME = declare("saturation", "add harder tasks, or close the benchmark", runs_help="never")
-MORE_TRIALS = "repeat trials: run the best agents again on the subset"
+MORE_TRIALS = "repeat trials: run the best agents again on the ranking tasks"
 SATURATED, SOLVED, HALF = 0.90, 0.95, 0.5
 N_SURE = 50
 WARN_LEVEL, ALERT_LEVEL = 0.05, 0.01
-ANOTHER_SUBSET = "choose the subset anew from the latest complete agents"
+ANOTHER_SUBSET = "choose new ranking tasks from the latest full runs"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def saturation(
     """
     same_length(subset_means, n_trials, agents)
     if not len(agents) or k < 1:
-        return insufficient(NAME, "no agent has run the subset")
+        return insufficient(NAME, "no agent has run the ranking tasks")
     best = int(np.argmax(np.round(subset_means, DECIMALS)))
     p, n = float(subset_means[best]), _events(k, float(n_trials[best]), omega)
     solved = None

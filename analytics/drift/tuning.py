@@ -31,7 +31,7 @@ from analytics.resampling import generator
 
 NAME = declare(
     "tuning to the subset",
-    "ask the agents named for full runs; their rank on the subset alone is in doubt",
+    "ask the agents named for full runs; their rank on the ranking tasks alone is in doubt",
 )
 WARN_TIMES, ALERT_TIMES = 5.0, 1.5
 FLAGGED_BELOW, N_TASKS_FLAGGED = -3.0, 5
@@ -85,7 +85,7 @@ def subset_tuning(
     p = permutation_p(-gap, permuted(look, draw, -gap)[0])
     reason = (
         f"on audit tasks the last {len(latest)} of the first {look.size} newcomers lie {100 * gap:+.1f} "
-        "points from what the subset predicts, against the agents before"
+        "points from what the ranking tasks predict, against the agents before"
     )
     evidence |= {"look": at(int(audited[look.size - 1]), agents, dates), "gap": gap}
     return _monitor(p, look, reason, evidence)

@@ -89,7 +89,7 @@ def _term(text: str, start: int, piece: str, columns: Collection[str]) -> Term:
         if column not in columns:
             there = ", ".join(sorted(columns))
             raise CoreError(
-                f"position {position} of {text!r}: no column {column!r}; there are {there}",
+                f"position {position} of {text!r}: unknown column {column!r}. Columns: {there}",
                 code="column_unknown",
             )
         term = _joined(text, term, Term((column,)), position)

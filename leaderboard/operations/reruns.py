@@ -322,7 +322,7 @@ def _close_if_over(
         message = _close(request, RerunStatus.EXPIRED, f"{absent} runs did not arrive in time", as_of)
         for alert in request.alerts.filter(closed_at=None):  # it stands unanswered
             about = f"alert {alert.pk} unanswered by request {request.pk}"
-            to_do = "ask again, choose the subset anew, or ask for full runs only"
+            to_do = "ask again, choose new ranking tasks, or ask for full runs only"
             payload = alert_payload(alert) | {"request": request.pk, "n_absent": absent, "to_do": to_do}
             tell_operators(request.benchmark, about, payload, as_of)
         return message

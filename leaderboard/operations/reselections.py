@@ -216,7 +216,7 @@ def _decide(
 
 
 LABELS = {"plain": "Plain rule", "hysteresis": "With hysteresis"}
-ANEW = "Chosen anew after each agent"
+ANEW = "Chosen each time"
 
 
 class Variant:
@@ -271,5 +271,7 @@ class Comparison:
         in_use = {"in_use": f"Version {reselection.previous.number}, in use"}
         labels = in_use | LABELS | {"anew": ANEW}
         self.replays = [
-            {"subset": label} | replay_row(replays[name]) for name, label in labels.items() if name in replays
+            {"ranking tasks": label} | replay_row(replays[name])
+            for name, label in labels.items()
+            if name in replays
         ]

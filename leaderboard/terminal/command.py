@@ -115,7 +115,7 @@ class StudyCommand(BenchmarkCommand):
             self.stdout.write(f"No change: the results are the same as at the last {self.noun}.\n")
         self.stdout.write(text)
         if is_new and moves_board:
-            self.stdout.write(f"\nNext: {PROGRAM} recompute {study.benchmark} (the board then uses this)")
+            self.stdout.write(f"\nNext: {PROGRAM} recompute {study.benchmark} (to use this on the board)")
 
 
 class RenamedCommand(ServiceCommand):

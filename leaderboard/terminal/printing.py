@@ -30,13 +30,13 @@ STATES = {"ok": "no change", "insufficient": "not enough data"}  # of monitors t
 
 def board_text(board: Board, standings: Standings, target: str, *, explain: bool = False) -> str:
     """Return the board for a target: what a file's own answer prints, under a head."""
-    head = f"{board.benchmark.title}: board {board.number}, {board.published_at:%Y-%m-%d}"
+    head = f"{board.benchmark.title}: board {board.number}, published {board.published_at:%Y-%m-%d}"
     n, n_agents, withdrawn = len(withdrawn_since([board]).get(board.pk, [])), len(standings.agents), ""
     if n == n_agents:
         withdrawn = "All results were withdrawn since. The next results make the next board."
     elif n:
         withdrawn = f"{n:,} of {n_agents:,} agents {'was' if n == 1 else 'were'} withdrawn since."
-    more = f"{PROGRAM} standings {board.benchmark.slug} --explain"
+    more = f"run: {PROGRAM} standings {board.benchmark.slug} --explain"
     command = partial(set_command, board.benchmark.slug)
     parts = [head, withdrawn, printed.text(standings, target, explain=explain, more=more, command=command)]
     if explain:
@@ -61,7 +61,7 @@ def validation_text(study: ValidationStudy, *, full: bool) -> str:
     if full:
         parts += [as_text(replay_figures(study.result)), as_text(validated.shown(study.result, in_use))]
     else:
-        figures = validated.summary(study.result, in_use, more=f"{PROGRAM} validate {slug} --full")
+        figures = validated.summary(study.result, in_use, more=f"run: {PROGRAM} validate {slug} --full")
         parts.append(as_text(figures, 100))
     return "\n\n".join(filter(None, parts))
 
@@ -74,14 +74,14 @@ def advice(benchmark: Benchmark, result: Verdict | None) -> str:
 def variance_text(study: VarianceStudy) -> str:
     result = study.result
     if not result["available"]:
-        return f"{study.benchmark}: the sources of noise cannot be measured: {result['reason']}."
+        return f"{study.benchmark}: the sources of error cannot be estimated: {result['reason']}."
     levels, averaged, groups = result["levels"], averaged_over(result), result.get("groups")
     if groups:
-        drawn = "drawn in" if groups["role"] == "cluster" else "drawn within"
+        drawn = "sampled as whole groups:" if groups["role"] == "cluster" else "sampled within"
         drawn += f" {words.counted(groups['n_groups'], 'group')}"
     shown = as_text(
         {
-            "outcomes": f"{result['n_rows']:,} of {words.counted(levels['agent'], 'agent')} on "
+            "results": f"{result['n_rows']:,} from {words.counted(levels['agent'], 'agent')} on "
             f"{words.counted(levels['task'], 'task')}",
             "REML": f"{result['method']}; {result['message']}",
             "not measured": "; ".join(result["not_measured"]) or "nothing",
@@ -103,15 +103,13 @@ def _component(part: dict[str, Any]) -> dict[str, Any]:
         "source": part["name"],
         "variance": part["variance"],
         "share": f"{words.percent(part['share'])}%",
-        "": "at its boundary of 0" if part["boundary"] else "",
+        "": "estimated as 0" if part["boundary"] else "",
         "what it is": part["meaning"],
     }
 
 
 def _step(step: dict[str, Any]) -> dict[str, Any]:
-    shown = {
-        name: None if step[name] is None else f"±{words.percent(step[name])}" for name in ("finite", "domain")
-    }
+    shown = {name: None if step[name] is None else words.percent(step[name]) for name in ("finite", "domain")}
     return {
         "trials a task": step["n_trials"],
         "these tasks": shown["finite"],
@@ -132,11 +130,11 @@ def drift_text(check: DriftCheck, *, full: bool) -> str:
         quiet.setdefault(STATES[one["state"]], []).append(one["name"])
     return as_text(
         {
-            "subset": f"version {result['subset']}, fixed on {result['fixed_on']}",
-            "since": words.counted(result["n_later"], "agent"),
-            "false alerts": "–" if pace is None else f"at most {pace:.2f} a year, if nothing changes",
+            "ranking tasks": f"version {result['subset']}, fixed on {result['fixed_on']}",
+            "later agents": f"{result['n_later']:,}",
+            "false alerts": "–" if pace is None else f"at most {pace:.2f} a year if nothing changes",
             **{state: ", ".join(names) for state, names in quiet.items()},
-            **({} if full else {"all monitors": f"{PROGRAM} drift {check.benchmark.slug} --full"}),
+            **({} if full else {"all monitors": f"run: {PROGRAM} drift {check.benchmark.slug} --full"}),
             **{
                 f"\n{one['state']}: {one['name']}": {
                     "why": one["reason"],

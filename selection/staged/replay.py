@@ -26,6 +26,7 @@ from selection.folds import CompleteAgents, generator
 from selection.staged.histories import Progress, StagedHistory, in_full, on_subset, walked
 from selection.staged.model import fit
 from selection.staged.teaching import taught
+from selection.staged.text import points
 from selection.staged.walks import Staging
 
 N_FEWEST, N_SEEDS, N_ORDERS, N_SIMULATED, TOP = 10, 10, 20, 200, 5
@@ -307,18 +308,26 @@ def _regret(board: FloatArray, truth: FloatArray) -> float:
 # ------------------------------------------------------------------------------------------------ the verdict
 
 
+QUESTION = "Does the service rank like full runs?"
 ONE_SIDED = 1.6448536269514722
 N_AGENTS, N_PODIUM, N_PUBLISHED = 20, 5, 19
 MIN_SAVED = 0.05
 MAX_BIAS, LARGEST_BIAS = 0.01, 0.02
+ANSWERS = {
+    "yes": f"{QUESTION} Yes.",
+    "mostly": f"{QUESTION} Mostly.",
+    "mostly (few)": f"{QUESTION} Mostly, but the data are few.",
+    "not yet": f"{QUESTION} Not yet.",
+    "full runs": "Full runs are better here: the service saves too little.",
+}
 NUMBERS = ("none", "one", "two", "three", "four", "five")
 LEAST = {  # what yes and mostly need
-    "pairs": (0.95, 0.92),
-    "the lower end of pairs": (0.93, 0.90),
-    "clear pairs": (0.99, 0.97),
-    "the best five": (0.95, 0.80),
-    "coverage": (0.90, 0.0),
-    "the upper end of coverage": (0.95, 0.90),
+    "pairs in order": (0.95, 0.92),
+    "lower bound of pairs in order": (0.93, 0.90),
+    "clear pairs in order": (0.99, 0.97),
+    "best five found": (0.95, 0.80),
+    "coverage of intervals": (0.90, 0.0),
+    "upper bound of coverage": (0.95, 0.90),
 }
 MAX_REGRET = (0.005, 0.015)
 WORDS = ("yes", "mostly")
@@ -334,66 +343,68 @@ def verdict(replay: StagedReplay) -> dict[str, Any]:
     word = next((name for k, name in enumerate(WORDS) if not _short(replay, k)), "not yet")
     counts = (
         (replay.n_agents, N_AGENTS, "agent", ""),
-        (replay.n_podium, N_PODIUM, "agent", " that came among the first"),
+        (replay.n_podium, N_PODIUM, "agent", " that entered the top places"),
         (replay.n_published, N_PUBLISHED, "estimate", ""),
     )
     few = [
-        f"{f'only {counted(n, noun)}' if n else f'no {noun}'}{which}; {least} are needed"
+        f"{counted(n, noun)}{which} (at least {least} needed)"
         for n, least, noun, which in counts
         if n < least
     ]
     if round(replay.saved - MIN_SAVED, DECIMALS) < 0:
-        word, reasons = "full runs", [f"it saves {replay.saved:.1%} of the runs"]
+        word, reasons = "full runs", [f"{replay.saved:.1%} of trials saved (at least {MIN_SAVED:.0%} needed)"]
     elif word != "not yet" and few:
         word, reasons = "mostly (few)", [*reasons, *few]
-    more = f" It falls short of yes: {'; '.join(reasons)}." if word == "mostly (few)" else ""
-    return {"word": word, "reasons": reasons, "text": f"{word.capitalize()}. {sentence(replay)}{more}"}
+    return {"word": word, "reasons": reasons, "text": f"{ANSWERS[word]} {sentence(replay)}"}
 
 
 def sentence(replay: StagedReplay) -> str:
     """Say what the service would have saved, and what it would have got right."""
-    mean = " on average" if replay.n_seeds > 1 else ""
-    missed = f"missed the best agent by {100 * replay.regret:.1f} points{mean}"
-    leader = "found the best agent and" if replay.regret < 5e-10 else f"{missed}, but found"
-    five = replay.best_five * TOP
-    many = NUMBERS[round(five)] if abs(five - round(five)) < 1e-9 else f"{five:.1f}"
-    pairs = ""
-    if replay.pairs is not None and replay.random_pairs is not None:
-        pairs = (
-            f", and ordered {replay.pairs.value:.1%} of pairs as full runs do (random tasks at the same "
-            f"cost: {replay.random_pairs:.1%})"
-        )
+    is_mean = replay.n_seeds > 1
     low, high = (f"{100 * share:.0f}" for share in replay.ranges["saved"])
     spread = "" if low == high else f" ({low} to {high}% in {replay.n_seeds} replays)"
+    saved = f"On past results, the service would have saved {replay.saved:.0%} of the trials{spread}."
+    if replay.pairs is None or replay.random_pairs is None:
+        return f"{saved} All full runs have the same score, so there is no order to check."
+    first = "It would have ranked the best agent first" + (" in every replay" if is_mean else "")
+    if replay.regret >= 5e-10:
+        mean = " on average" if is_mean else ""
+        first = f"Its first agent would have been {100 * replay.regret:.1f} points below the best{mean}"
+    five = replay.best_five * TOP
+    many = NUMBERS[round(five)] if abs(five - round(five)) < 1e-9 else f"{five:.1f}"
     return (
-        f"On this benchmark’s own history the service would have saved {replay.saved:.0%} of all runs"
-        f"{spread}; it {leader} {many} of the best five{pairs}."
+        f"{saved} {first}. It would have found {many} of the best five (random tasks: "
+        f"{TOP * replay.random_best_five:.1f}). It would have ordered {replay.pairs.value:.1%} of pairs as "
+        f"full runs do (random tasks at the same cost: {replay.random_pairs:.1%})."
     )
 
 
 def _short(replay: StagedReplay, k: int) -> list[str]:
     pairs, clear, coverage = replay.pairs, replay.clear_pairs, replay.coverage
     values = {
-        "pairs": pairs.value if pairs else None,
-        "the lower end of pairs": pairs.value - ONE_SIDED * pairs.se
+        "pairs in order": pairs.value if pairs else None,
+        "lower bound of pairs in order": pairs.value - ONE_SIDED * pairs.se
         if pairs and pairs.se is not None
         else None,
-        "clear pairs": clear.value if clear else None,
-        "the best five": replay.best_five,
-        "coverage": coverage.value if coverage else None,
-        "the upper end of coverage": wilson(coverage.value, coverage.n, 0.95)[1] if coverage else None,
+        "clear pairs in order": clear.value if clear else None,
+        "best five found": replay.best_five,
+        "coverage of intervals": coverage.value if coverage else None,
+        "upper bound of coverage": wilson(coverage.value, coverage.n, 0.95)[1] if coverage else None,
     }
     low = [
-        f"{name}: {value:.1%}, under {LEAST[name][k]:.0%}"
+        f"{name} {value:.1%} (at least {LEAST[name][k]:.0%} needed)"
         for name, value in values.items()
         if value is not None and round(value - LEAST[name][k], DECIMALS) < 0
     ]
+    if pairs is None:
+        low.append("all full runs have the same score")
     if round(replay.regret - MAX_REGRET[k], DECIMALS) > 0:
-        low.append(f"regret is {100 * replay.regret:.1f} points, over {100 * MAX_REGRET[k]:g}")
+        low.append(
+            f"first agent {100 * replay.regret:.1f} points below the best (at most {100 * MAX_REGRET[k]:g} "
+            "allowed)"
+        )
     if WORDS[k] == "yes" and replay.bias is not None:
         most = min(max(MAX_BIAS, 2.0 * (replay.bias.se or 0.0)), LARGEST_BIAS)
         if round(abs(replay.bias.value) - most, DECIMALS) > 0:
-            low.append(
-                f"estimates are {100 * replay.bias.value:+.1f} points off on average, over {100 * most:.1f}"
-            )
+            low.append(f"mean error {points(replay.bias.value)} (at most {100 * most:.1f} allowed)")
     return low

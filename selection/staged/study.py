@@ -118,8 +118,8 @@ class AssignmentRule:
         """The rule in a few words."""
         if self.assignment == "full":
             return "full runs"
-        assignment = f"podium {self.staging.podium}" if self.assignment == "staged" else "the subset alone"
-        return f"{assignment}, the subset chosen anew after each agent" if self.reselected else assignment
+        assignment = f"podium {self.staging.podium}" if self.assignment == "staged" else "ranking tasks only"
+        return f"{assignment}, ranking tasks chosen again after each agent" if self.reselected else assignment
 
 
 def replayed(

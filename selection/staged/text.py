@@ -101,7 +101,7 @@ def fallen(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> dict[str
         "state": "alert",
         "reason": f"the verdict was {old['verdict']['word']} ({line_of(old)}) and is {now_text}",
         "evidence": {"before": old, "now": replay, "others": list(others)},
-        "advice": f"choose the subset anew, let more run on, or ask for full runs. Replayed: {choices}",
+        "advice": f"choose new ranking tasks, let more run on, or ask for full runs. Replayed: {choices}",
     }
 
 
@@ -109,14 +109,14 @@ def replay_row(replay: Mapping[str, Any]) -> dict[str, Any]:
     """Return a replay as a line of a table of rules."""
     figures, verdict = replay["figures"], replay["verdict"]
     if figures is None:
-        return {"verdict": f"too few to tell: {replay['reason']}"}
+        return {"verdict": f"not known yet: {replay['reason']}"}
     return {
         "saved": f"{figures['saved']:.1%}",
         "pairs in order": _percent(figures["pairs"]),
         "best five": f"{5 * figures['best_five']:.1f}",
-        "regret, points": f"{100 * figures['regret']:.1f}",
+        "points below best": f"{100 * figures['regret']:.1f}",
         "95% intervals": "none" if figures["coverage"] is None else _percent(figures["coverage"]),
-        "verdict": verdict["word"],
+        "verdict": verdict["word"].replace("few", "few data"),
     }
 
 
@@ -139,34 +139,49 @@ def replay_figures(validation: Mapping[str, Any]) -> dict[str, Any]:
 def shown(replay: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, Any]:
     """Return a replay and its verdict, as plain values, as what `analytics.text.as_text` sets as text."""
     bias, rmse, n_seeds = replay["bias"], replay["rmse"], replay["n_seeds"]
-    order = "in order of date" if replay["is_dated"] else "in random order, as dates are missing"
-    times = "" if n_seeds == 1 else f"; means over {n_seeds} replays with other draws (least to largest)"
+    order = "oldest first" if replay["is_dated"] else "in random order, as dates are missing"
+    is_mean = n_seeds > 1
     rows = {
         "verdict": verdict["text"],
-        "agents": f"{replay['n_agents']} with full runs on {replay['n_tasks']} tasks, {order}{times}",
-        "runs saved": f"{replay['saved']:.1%}{_range(replay, 'saved')}; among the second half "
-        f"{replay['saved_late']:.1%}",
-        "pairs in order": f"{_percent(replay['pairs'])}{_range(replay, 'pairs')}, the order of full runs; "
-        f"random tasks at the same cost {_share(replay['random_pairs'])}; two full runs would agree on "
-        f"{_share(replay['ceiling'])}",
-        "clear pairs": _percent(replay["clear_pairs"]),
+        "agents": f"{replay['n_agents']} with full runs on {replay['n_tasks']} tasks, {order}",
+        **(
+            {"replays": f"{n_seeds} with different random seeds; figures are means (smallest to largest)"}
+            if is_mean
+            else {}
+        ),
+        "trials saved": f"{replay['saved']:.1%}{_range(replay, 'saved')}; {replay['saved_late']:.1%} for the "
+        "later half of the agents",
+        "pairs in order": f"{_percent(replay['pairs'])} as in the full runs{_range(replay, 'pairs')}; random "
+        f"tasks at the same cost: {_share(replay['random_pairs'])}",
+        "second full run": f"{_share(replay['ceiling'])} of pairs in the order of the first (simulated: "
+        "every trial is new)",
+        "clear pairs": f"{_percent(replay['clear_pairs'])} in order, of those that differ clearly (95%)",
         "best five found": f"{5 * replay['best_five']:.1f}{_range(replay, 'best_five', '.0f', 5)}; "
-        f"random tasks {5 * replay['random_best_five']:.1f}",
-        "podium found": f"{replay['podium']:.0%}",
-        "leader": f"{100 * replay['regret']:.1f} points below the best"
+        f"random tasks: {5 * replay['random_best_five']:.1f}",
+        "top places found": f"{replay['podium']:.0%}",
+        "ranked first": f"an agent {100 * replay['regret']:.1f} points below the best"
         f"{_range(replay, 'regret', '.1f', 100)}; "
-        f"random tasks {100 * replay['random_regret']:.1f}",
-        "95% intervals": f"{_percent(replay['coverage'])} of {replay['n_published']} estimates inside",
-        "bias": "no estimate" if bias is None else f"{100 * bias['value']:+.1f} points",
-        "typical error": "no estimate" if rmse is None else f"{100 * rmse:.1f} points (RMSE)",
+        f"random tasks: {100 * replay['random_regret']:.1f}",
+        "95% intervals": f"{_percent(replay['coverage'])} include the full-run score; "
+        f"{counted(replay['n_published'], 'estimate')}{' per replay' if is_mean else ''}",
+        "mean error": "no estimate" if bias is None else f"{points(bias['value'])} (estimate minus full run)",
+        "typical error": "no estimate" if rmse is None else f"{100 * rmse:.1f} points (root mean square)",
     }
-    return rows | ({"short of yes": list(verdict["reasons"])} if verdict["reasons"] else {})
+    return rows | ({"limits missed": "; ".join(verdict["reasons"])} if verdict["reasons"] else {})
+
+
+def points(share: float) -> str:
+    """Return −0.4 points; 0.0 points without a sign."""
+    text = f"{100 * share:+.1f}".replace("-", "−")
+    return f"{'0.0' if text[1:] == '0.0' else text} points"
 
 
 def _percent(figure: Mapping[str, Any] | None) -> str:
+    """Return 98.7% (SE 0.6), without an error that is 0.0."""
     if figure is None:
         return "none"
-    return f"{figure['value']:.1%}" + ("" if figure["se"] is None else f" ± {figure['se']:.1%}")
+    error = "" if figure["se"] is None else f"{100 * figure['se']:.1f}"
+    return f"{figure['value']:.1%}" + (f" (SE {error})" if error not in ("", "0.0") else "")
 
 
 def _share(value: float | None) -> str:

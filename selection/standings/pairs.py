@@ -225,7 +225,7 @@ def positions(record: Record, agents: Collection[str] | None) -> list[int]:
         if name not in place:
             holding = [agent for agent in names if name.lower() in agent.lower()]
             near = ", ".join(map(named, holding[:3] or get_close_matches(name, names)))
-            message = f"no agent {named(name)} among {len(names)}{near and f'; near are {near}'}"
+            message = f"unknown agent {named(name)}{near and f'. Did you mean {near}?'}"
             raise SelectionError(message, code="agent_unknown")
     return sorted({place[name] for name in agents})
 

@@ -12,8 +12,16 @@ from selection.standings.table import HEADS, BoardColumn, BoundsRow, bounds, col
 
 BAR = 40  # characters from 0 to 100%
 N_BELOW = 5  # lines under a table
+PRINTED_HEADS = {
+    "95% ranks": "95% rank range",
+    "95%": "95% interval",
+    "Bounds": "Possible score %",
+    "Marks": "Notes",
+}
+BEST = "●"
+SAME = ("Cost", "Trials", "Date")  # in one line where all agents have the same
 PLAIN = frozenset(
-    ("Rank", "95% ranks", "Agent", "Trust", "Score %", "95%", "Bounds", "Cost", "Trials", "Date", "Marks")
+    ("Rank", "95% ranks", "Agent", "Trust", "Score %", "95%", "Cost", "Trials", "Date", "Marks")
 )
 TWO_KINDS = " Without ~ it is about the mean of many full runs, with ~ about the result of one full run."
 
@@ -23,21 +31,21 @@ def text(
     target: str = "",
     *,
     explain: bool = False,
-    more: str = "--explain",
+    more: str = "add --explain",
     width: int = WIDTH,
     command: words.Command = words.flags,
 ) -> str:
     """Return the board for a target, at most `width` characters a line.
 
     explain: whether to add the other columns, what all of them mean, and what the intervals leave out.
-    more: the words that ask for that.
+    more: what to do for that.
     command: what changes a setting of the rules; by default flags of the command that reads a file.
     """
     target = target or board.target
     if not board.targets[target].n_ranked:
         return "\n\n".join(_unranked_parts(board, target, width, command))
     rest = _explained(board, target, width) if explain else _below(board, target, more, width)
-    return "\n\n".join((*_parts(board, target, width, command), *rest))
+    return "\n\n".join((*_parts(board, target, width, command, whole=explain), *rest))
 
 
 def _unranked_parts(board: Standings, target: str, width: int, command: words.Command) -> Iterator[str]:
@@ -70,6 +78,7 @@ def ranks(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
         explained |= trust_legend(board)
     parts = (
         fill(words.headline(board, target), width),
+        words.sentence(words.failed_text(board.n_missing_failed)),
         _table(shown, width),
         _filled(explained, width),
         fill(words.judged_text(target_line), width),
@@ -78,28 +87,48 @@ def ranks(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _parts(board: Standings, target: str, width: int, command: words.Command) -> Iterator[str]:
+def _parts(
+    board: Standings, target: str, width: int, command: words.Command, *, whole: bool
+) -> Iterator[str]:
     """Yield the headline, what has to be known before the ranks, and the table."""
     yield fill(words.headline(board, target), width)
     if notices := words.other_notices(board, command):
         yield "\n".join(fill(one, width) for one in notices)
+    shown = [one for one in columns(board, target) if one.head in PLAIN or one.head == HEADS[target]]
+    best = tuple(BEST if line.agent in _best(board, target) else "" for line in terms.in_order(board, target))
     yield _table(
-        [column for column in columns(board, target) if column.head in PLAIN or column.head == HEADS[target]],
+        [
+            *([BoardColumn("", False, best)] if any(best) else []),
+            *(one for one in shown if whole or not _is_same(one)),
+        ],
         width,
     )
+
+
+def _best(board: Standings, target: str) -> frozenset[str]:
+    """Return who could be the best; empty where nobody is left out."""
+    ranked = {line.agent for line in board.agents if line.at[target].rank is not None}
+    best = frozenset(board.targets[target].may_be_first)
+    return frozenset() if ranked <= best else best
+
+
+def _is_same(column: BoardColumn) -> bool:
+    return column.head in SAME and len(column.cells) > 1 and len(set(column.cells)) == 1
 
 
 def _below(board: Standings, target: str, more: str, width: int) -> Iterator[str]:
     """Yield what fits into a few lines: how sure ranks are, what scores are over, whether they hold."""
     lines: list[str] = []
+    best = f"{BEST} could be the best (95%). " if _best(board, target) else ""
+    same = [f"{one.head} {one.cells[0]}" for one in columns(board, target) if _is_same(one)]
     for part in (
-        words.confidence_text(board, target),
-        words.scores_text(board, target),
+        best + words.confidence_text(board, target),
+        words.scores_text(board, target) + (f" The same for all agents: {', '.join(same)}." if same else ""),
         words.trust_text(board),
     ):
         filled = fill(part, width).splitlines()
         lines += filled if len(lines) + len(filled) < N_BELOW else []
-    yield "\n".join([*lines, f"Columns, methods, what was not measured, other targets: {more}"])
+    yield "\n".join([*lines, f"To see all columns and methods, {more}"])
 
 
 def _explained(board: Standings, target: str, width: int) -> Iterator[str]:
@@ -163,6 +192,7 @@ def trust_legend(board: Standings) -> dict[str, str]:
 
 
 def _filled(texts: Mapping[str, str], width: int) -> str:
+    texts = {PRINTED_HEADS.get(key, key): one for key, one in texts.items()}
     indent = " " * (2 + max(map(len, texts), default=0))
     return "\n".join(
         fill(f"{key:<{len(indent)}}{one}", width, subsequent_indent=indent) for key, one in texts.items()
@@ -171,4 +201,5 @@ def _filled(texts: Mapping[str, str], width: int) -> str:
 
 def _table(shown: Sequence[BoardColumn], width: int = WIDTH) -> str:
     sides = [column.is_number for column in shown]
-    return "\n".join(columns_text([(column.head, *column.cells) for column in shown], sides, width))
+    heads_and_cells = [(PRINTED_HEADS.get(one.head, one.head), *one.cells) for one in shown]
+    return "\n".join(columns_text(heads_and_cells, sides, width))

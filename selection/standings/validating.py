@@ -28,8 +28,9 @@ def validation_of(
     rule: by which tasks are assigned; None: full runs.
     walks: agents that were asked batch by batch, by name.
     **options: of `selection.validation.validate`.
-    Returns: as `selection.validation.as_json`, with ``agents_in_file``, and with a ``replay`` of the rule;
-        where its verdict is below mostly, with ``others``: replays of what could take its place.
+    Returns: as `selection.validation.as_json`, with ``agents_in_file`` and ``n_missing_failed``, and with a
+        ``replay`` of the rule; where its verdict is below mostly, with ``others``: replays of what could take
+        its place.
     """
     validation = validate(
         record.table.restrict(agents=record.complete),
@@ -40,7 +41,8 @@ def validation_of(
         scores=scores_of(place_on_all(record))[record.complete],
         **options,
     )
-    payload = as_json(validation) | {"agents_in_file": record.n_agents}
+    counted = {"agents_in_file": record.n_agents, "n_missing_failed": record.n_missing_failed}
+    payload = as_json(validation) | counted
     if rule is None:
         return payload
     payload["replay"] = replayed(record, rule, walks, base_seed=rules.seed)

@@ -85,23 +85,23 @@ def test_the_table_of_components(text, real_data):
         real_data / "reference" / "boundary30.csv.gz",
         *("--outcome", "score", "--random", CROSSED, "--fixed", "judge + temp"),
     )
-    assert "at 0, the boundary  temp:item, prompt:temp" in out
+    assert "estimated as 0  temp:item, prompt:temp" in out
     assert "share" in out.splitlines()[0]
 
 
 def test_refusals_of_variance(refusal, real_data, tmp_path):
     pastes = real_data / "reference" / "Pastes.csv.gz"
     there = "strength, batch, cask, sample"
-    assert f"no column 'colour'; there are {there}" in refusal(
+    assert f"unknown column 'colour'. Columns: {there}" in refusal(
         "variance", pastes, "--outcome", "colour", "--random", "batch"
     )
     missing = refusal("variance", pastes, "--outcome", "strength", "--random", "batch + colour")
-    assert "no column 'colour'" in missing
+    assert "unknown column 'colour'" in missing
     assert all(name in missing for name in there.split(", "))
     assert "row 1: batch is 'A', not a finite number" in refusal(
         "variance", pastes, "--outcome", "batch", "--random", "sample"
     )
-    assert "there is no file" in refusal("variance", tmp_path / "none.csv", "--outcome", "y", "--random", "x")
+    assert "file not found" in refusal("variance", tmp_path / "none.csv", "--outcome", "y", "--random", "x")
     cells = tmp_path / "cells.csv"
     cells.write_text(
         "a,b,y\n" + "\n".join(f"{a},{b},{a * b + a}" for a in (1, 2, 4) for b in (1, 3, 5)) + "\n"
@@ -117,7 +117,7 @@ def test_refusals_of_variance(refusal, real_data, tmp_path):
     cells.write_text('{"a": "x", "y": 1}\n')
     assert "cells.csv is JSON" in refusal("variance", cells, "--outcome", "y", "--random", "a")
     cells.write_text("a,y\nx,1\n,2\nz,3\n")
-    assert "row 2: no label in column a" in refusal("variance", cells, "--outcome", "y", "--random", "a")
+    assert "row 2: column a is empty" in refusal("variance", cells, "--outcome", "y", "--random", "a")
 
 
 def test_what_is_no_csv_is_refused_in_the_words_of_the_flat_file(refusal, tmp_path):
@@ -125,14 +125,12 @@ def test_what_is_no_csv_is_refused_in_the_words_of_the_flat_file(refusal, tmp_pa
     path = tmp_path / "a.csv"
     table = pa.table({"a": ["x", "x", "z"], "y": [1.0, 2.0, 3.0]})
     pq.write_table(table, path)
-    assert refusal("variance", path, *formula).endswith(
-        "a.csv: the file is Parquet; read is CSV with a header\n"
-    )
+    assert refusal("variance", path, *formula).endswith("a.csv is Parquet. Give a CSV with a header\n")
     text = "a,y\nx,1\nx,2\nz,3\n"
     for content, told in (
         (text.encode("utf-16"), "the file is UTF-16 text; save it as UTF-8"),
         (b"PK\x03\x04" + bytes(99), "the file is a ZIP archive or an Excel workbook; save the sheet as CSV"),
-        (gzip.compress(text.encode()), "the file is compressed by gzip; let its name end with .gz"),
+        (gzip.compress(text.encode()), "the file is compressed by gzip. Rename it so that it ends with .gz"),
         (b"", "the file is empty"),
     ):
         path.write_bytes(content)
@@ -172,7 +170,7 @@ def test_what_valid_may_not_be(refusal, tmp_path):
         "variance", path, *formula
     )
     path.write_text("group,y,valid\na,1,0\na,2,0\n")
-    assert "valid is 0 in every row: no outcome is left" in refusal("variance", path, *formula)
+    assert "valid is 0 in every row, so no outcome is left" in refusal("variance", path, *formula)
     path.write_text("group,y,valid\na,1,0\na,,1\n")
     assert "row 2: y is '', not a finite number" in refusal("variance", path, *formula)
 
@@ -209,7 +207,7 @@ def test_variance_of_outcomes_takes_the_model_of_a_board(answer, text, tmp_path)
     assert by_name == pytest.approx(named["components"] | {"Residual": named["residual"]})
     assert mine["criterion"] == pytest.approx(named["criterion"])
     told = text("variance", path)
-    assert "the board's: agent + task + agent:task; --random and --outcome take another" in told
+    assert "that of a board: agent + task + agent:task (--random and --outcome choose another)" in told
     assert "some tasks suit some agents" in told
 
 
@@ -224,8 +222,8 @@ def test_variance_reads_a_table_of_three_columns(answer, text, tmp_path):
 def test_options_of_another_model_need_its_terms(refusal, tmp_path):
     path = repeated(tmp_path / "a.csv")
     for option in (["--outcome", "y"], ["--fixed", "agent"], ["--logit"], ["--by", "judge"]):
-        assert f"{option[0]} goes with --random TERMS" in refusal("variance", path, *option)
-    assert "--random needs --outcome COLUMN" in refusal("variance", path, "--random", "agent")
+        assert f"{option[0]} also needs --random TERMS" in refusal("variance", path, *option)
+    assert "--random also needs --outcome COLUMN" in refusal("variance", path, "--random", "agent")
     one = flat(tmp_path / "one.csv", ["B,a,s,m,2026-01-01,t,1,1"])
     assert "no variance components: " in refusal("variance", one)
     assert "no variance components: " in refusal("dstudy", one)
@@ -247,20 +245,20 @@ def test_dstudy_goes_on_from_outcomes_and_from_a_stored_study(answer, text, tmp_
         assert found["variance"] == pytest.approx(expected)
         assert sum(found["shares"].values()) == pytest.approx(1)
         assert answer("dstudy", file)["design"] == {"N": 40, "V": 1, "M": 1, "H": 1, "R": 1}
-    assert "the board's: agent + task + agent:task" in text("dstudy", path)
+    assert "that of a board: agent + task + agent:task" in text("dstudy", path)
 
 
 def test_dstudy_says_what_a_file_lacks(refusal, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("component,variance\nitem,0.02\n")
-    assert "a.csv holds components: state --facets N=COLUMN,… and --design" in refusal("dstudy", path)
-    assert "--facets needs --design" in refusal("dstudy", path, "--facets", "N=item")
+    assert "a.csv has variance components: state --facets N=COLUMN,… and --design" in refusal("dstudy", path)
+    assert "--facets also needs --design" in refusal("dstudy", path, "--facets", "N=item")
     path.write_text(json.dumps({"components": {"item": 0.02}, "residual": 0.1}))
-    assert "a.csv holds no study of a board" in refusal("dstudy", path)
+    assert "a.csv is not a study of a board" in refusal("dstudy", path)
     path.write_text(json.dumps({"available": False, "reason": "one agent", "levels": {}}))
     assert "no variance components: one agent" in refusal("dstudy", path)
     path.write_text("agent,task,outcome\na,t,1\n")
-    assert "--categories goes with --facets" in refusal("dstudy", path, "--categories", "sampled")
+    assert "--categories also needs --facets" in refusal("dstudy", path, "--categories", "sampled")
 
 
 def test_sensitivities_included(answer, real_data):
@@ -306,7 +304,7 @@ def test_icc_says_that_a_board_of_several_conditions_has_none(text, tmp_path):
         for trial in (1, 2)
         for prompt in ("plain", "terse")
     ]
-    result = "it has an ICC column where it compares one condition; here each has a line"
+    result = "a board has an ICC column for one condition only; here each condition has a row"
     assert result in text("icc", flat(tmp_path / "a.csv", rows, ",prompt_variant"))
     alone = [row for row in rows if row.endswith("plain")]
     assert result not in text("icc", flat(tmp_path / "b.csv", alone, ",prompt_variant"))
@@ -347,14 +345,12 @@ def test_icc_with_one_trial_has_reasons_and_no_number(answer, text, real_data):
     shown = text("icc", real_data / "hal_gaia.csv.gz")
     assert "not measured:" in shown
     assert "one trial per" in shown
-    assert "beside a board  its ICC is over all tasks that an agent ran, here over those that all" in shown
+    assert "compared with a board  a board computes ICC over all tasks of an agent" in shown
 
 
 def test_icc_without_a_valid_outcome_is_refused(refusal, tmp_path):
     rows = [f"B,a,s,m,,t{j},1,0,0" for j in range(12)]
-    assert "no trial of this file has a valid outcome" in refusal(
-        "icc", flat(tmp_path / "a.csv", rows, ",valid")
-    )
+    assert "the file has no valid outcome" in refusal("icc", flat(tmp_path / "a.csv", rows, ",valid"))
 
 
 def test_icc_by_category_with_trials_needed_and_copies(answer, tmp_path):
@@ -445,11 +441,13 @@ def test_one_run_leaves_reasons(answer, tmp_path):
 
 def test_refusals_of_harness(refusal, real_data, tmp_path):
     path = real_data / "reference" / "harness28.csv.gz"
-    assert "which column is outcome" in refusal("harness", path, "--columns", "model=model,task=task,run=run")
-    assert "no column 'colour'; there are model, task, run" in refusal(
+    lacking = refusal("harness", path, "--columns", "model=model,task=task,run=run")
+    assert "--columns lacks outcome=COLUMN" in lacking
+    assert "unknown column 'colour'. Columns: model, task, run" in refusal(
         "harness", path, "--columns", "model=model,task=task,run=run,outcome=colour"
     )
-    assert "'agent' is none of model, task, run" in refusal("harness", path, "--columns", "agent=model")
+    other = refusal("harness", path, "--columns", "agent=model")
+    assert "unknown name 'agent'. Use model, task, run" in other
     assert "occur twice" in refusal(
         "harness", path, "--columns", "model=model,task=task,run=task,outcome=score"
     )

@@ -440,7 +440,7 @@ def test_a_solved_subset_of_an_unsolved_benchmark_warns_and_proposes_another():
         f"{found.reason}; on all 586 tasks b has 66.0%, at least {full.lower:.1%}, "
         "so the benchmark is not solved"
     )
-    assert asked.advice == "choose the subset anew from the latest complete agents"
+    assert asked.advice == "choose new ranking tasks from the latest full runs"
     assert (asked.evidence["subset_alone"], asked.evidence["full_score"]) == (True, 0.66)
     estimated = drift.of_benchmark(found, drift.FullRunScore(0.7, 0.6, 586, is_estimated=True))
     assert "b has an estimated 70.0%, at least 60.0%" in estimated.reason

@@ -61,9 +61,9 @@ def test_the_order_of_factors_makes_no_other_term(one, other):
         (
             "a + judge",
             "column_unknown",
-            "position 5 of 'a [+] judge': no column 'judge'; there are a, b, c, item",
+            "position 5 of 'a [+] judge': unknown column 'judge'. Columns: a, b, c, item",
         ),
-        ("(1 | a)", "column_unknown", r"no column '\(1 \| a\)'"),
+        ("(1 | a)", "column_unknown", r"unknown column '\(1 \| a\)'"),
         ("a:b + b:a", "term_repeated", "position 7 of 'a:b [+] b:a': b:a is there already, as a:b"),
         ("a + b + a", "term_repeated", "position 9 of .*: a is there already$"),
         ("a*b + b", "term_repeated", "position 7"),

@@ -380,7 +380,7 @@ def test_options_that_the_file_cannot_have(refusal, tmp_path):
     path = write(tmp_path / "b.csv", of_rows(("1", "x", "y", "a"), ("2", "x", "y", "b")))
     assert "--cells and --human are for a file of comparisons" in refusal(path, "--from-outcomes", "--cells")
     assert "--only names a benchmark of a flat file" in refusal(path, "--only", "B")
-    assert "no column 'people'" in refusal(path, "--human", "people")
+    assert "unknown column 'people'" in refusal(path, "--human", "people")
     for prior in ("-1", "0", "1e-320", "1e300", "inf", "nan"):
         assert f"a prior variance of {float(prior):g}; it lies between 1e-09 and 1e+09" in refusal(
             path, "--prior", prior

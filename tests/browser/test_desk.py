@@ -161,7 +161,7 @@ def test_a_week_at_the_desk(operator, tmp_path):
     operator.follow("Approve")
     operator.fill(variant="plain", reason="pass rates have moved")
     operator.do("approve")
-    assert "Version 2 of the subset is active" in operator.text()
+    assert "Ranking tasks, version 2, are active" in operator.text()
     scheduler()
     subset = benchmark.subsets.get(number=2)
     assert sorted(subset.tasks.values_list("name", flat=True)) == S_PLAIN

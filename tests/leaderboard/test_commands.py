@@ -29,7 +29,7 @@ from leaderboard.studies.models import DriftCheck
 from leaderboard.submissions.models import Outcome
 from leaderboard.terminal.management.commands import policy
 from leaderboard.terminal.printing import drift_text
-from selection.standings.printed import PLAIN
+from selection.standings.printed import PLAIN, SAME
 from tests import kept
 from tests.disks import small_disk
 from tests.leaderboard.stored_validation import store, stored
@@ -47,18 +47,18 @@ def file(tmp_path):
 
 def test_from_file_to_board(db, run, file):
     assert run("load", str(file), "--benchmark", "toy") == (
-        "Stored in toy: 320 new, 0 already there; "
-        "16 submissions from 16 agents on 20 tasks, 20 of them new.\n"
+        "Stored in toy: 320 new results, 0 already stored; "
+        "16 submissions from 16 agents on 20 tasks (20 new).\n"
         "Next: manage.py recompute toy\n"
     )
     assert "Published board 1 of toy." in run("recompute", "toy")
     again = run("recompute", "toy").splitlines()
     assert again == [
         "No change: board 1 of toy is up to date.",
-        "Next: manage.py variance toy (sources of noise)",
+        "Next: manage.py variance toy (sources of error)",
     ]
     board = run("standings", "toy")
-    assert re.search(r"^ +1 +1–\d+ +a15 ", board, re.MULTILINE)
+    assert re.search(r"^● +1 +1–\d+ +a15 ", board, re.MULTILINE)
     explained = run("standings", "toy", "--explain")
     assert "Phase: ongoing." in explained
     assert Board.objects.get().digest in explained
@@ -66,7 +66,7 @@ def test_from_file_to_board(db, run, file):
 
 def test_loading_twice_says_so(db, run, file):
     run("load", str(file), "--benchmark", "toy")
-    assert "0 new, 320 already there; 0 submissions" in run("load", str(file), "--benchmark", "toy")
+    assert "0 new results, 320 already stored; 0 submissions" in run("load", str(file), "--benchmark", "toy")
 
 
 def test_aliases_and_metadata_are_reported(db, run, file):
@@ -135,12 +135,14 @@ def test_standings_print_every_row_of_the_answers_table(run, toy, target):
     assert len(printed.strip().rpartition("\n\n")[2].splitlines()) <= 5
     assert max(map(len, printed.splitlines())) <= 110
     explained = run("standings", "toy", "--target", target, "--explain")
-    for row in table.rows(board, target):
+    rows = table.rows(board, target)
+    same = {head for head in SAME if len({row.get(head) for row in rows}) == 1}
+    for row in rows:
         plain = PLAIN | {table.HEADS[target]}
         other = {"Rank", "Agent", *row.keys() - plain}
-        for text, heads in ((printed, plain), (explained, plain), (explained, other)):
+        for text, heads in ((printed, plain - same), (explained, plain), (explained, other)):
             cells = [cell for head, cell in row.items() if cell and head in heads]
-            assert re.search(r"^ *" + r" +".join(map(re.escape, cells)) + "$", text, re.MULTILINE)
+            assert re.search(r"^●? *" + r" +".join(map(re.escape, cells)) + "$", text, re.MULTILINE)
 
 
 def test_a_name_that_looks_like_a_formula_is_text_in_a_csv(db, run, tmp_path):
@@ -220,7 +222,7 @@ def test_validation_is_printed_with_the_strategy_in_use_first(run, toy):
     assert any(line.startswith("  Mid-range ") for line in short)
     printed = run("validate", "toy", "--jobs", "1", "--full")
     assert printed.startswith("No change: the results are the same as at the last validation.\n")
-    assert re.search(r"^agents +16 complete, of 16$", printed, re.MULTILINE)
+    assert re.search(r"^agents +16 of 16 \(results on at least 95% of the tasks\)$", printed, re.MULTILINE)
     assert re.search(
         r"^Leave one agent out, 16 of 16 folds, .* on average:\n  strategy +Pairs in order +SE +Skill .*\n"
         r"  Mid-range \* ",
@@ -249,13 +251,13 @@ def test_drift_is_printed_a_line_for_each_monitor(run, toy):
     assert "insufficient" not in short
     printed = run("drift", "toy", "--full")
     assert max(map(len, printed.splitlines())) <= 110
-    assert re.search(r"^subset +version 1, fixed on \d{4}-\d\d-\d\d$", printed, re.MULTILINE)
+    assert re.search(r"^ranking tasks +version 1, fixed on \d{4}-\d\d-\d\d$", printed, re.MULTILINE)
     fidelity = r"^insufficient: rank fidelity:\n  why .*\n  what to do  .* full runs, until there are 12$"
     assert re.search(fidelity, printed, re.MULTILINE)
     assert re.search(
         r"^insufficient: band erosion:\n  why .*\n  what to do  nothing to do$", printed, re.MULTILINE
     )
-    assert re.search(r"^since +1 agent$", printed, re.MULTILINE)
+    assert re.search(r"^later agents +1$", printed, re.MULTILINE)
 
 
 def test_drift_says_what_to_do(toy):
@@ -274,14 +276,14 @@ def test_drift_says_what_to_do(toy):
     assert short.endswith(told)
     assert f"{told}\n\nok: novelty:\n" in full
     assert re.search(r"^no change +novelty$", short, re.MULTILINE)
-    assert "at most 0.50 a year, if nothing changes" in short
+    assert "at most 0.50 a year if nothing changes" in short
 
 
 def test_drift_without_a_subset(db, run, tmp_path):
     path = tmp_path / "outcomes.csv"
     path.write_text(csv_text(ladder(3, 20)))
     run("load", str(path), "--benchmark", "toy")
-    assert run("drift", "toy").strip() == "toy: no subset is in use, so nothing can drift away from it."
+    assert run("drift", "toy").strip() == "toy: no ranking tasks are in use, so there is nothing to check."
 
 
 def test_dry_run_says_would(db, run, file):
@@ -452,7 +454,7 @@ def test_demo_shows_subset_runs_and_is_the_same_again(db, run):
     assert content["n_tasks"] == 120
     assert policy_in_force(Benchmark.objects.get()).assignment == "staged"
     again = run("demo", "--example", "simulated")
-    assert "0 new, 18,000 already there" in again
+    assert "0 new results, 18,000 already stored" in again
     assert Board.objects.count() == 2
 
 
@@ -461,22 +463,25 @@ def test_demo_shows_a_real_benchmark_and_what_it_would_have_saved(transactional_
     field = vars(Policy._meta.get_field("assignment"))
     monkeypatch.setitem(field, "_get_default", lambda: "staged")
     printed = run("demo")
-    assert "28,500 new, 0 already there; 57 submissions from 57 agents on 500 tasks" in printed
+    assert "28,500 new results, 0 already stored; 57 submissions from 57 agents on 500 tasks" in printed
     assert "6 of 57 agents could be the best. Blackbox AI Agent v1.1 scores highest: 62.8 ± 4.2%" in printed
-    assert "Stored as swe-bench-verified-here, board 1." in printed
+    assert "The simulated board is stored as benchmark swe-bench-verified-here, board 1." in printed
     assert "not stated" not in printed[: printed.index("Rank  ")].replace("Costs are not stated", "")
     about = Benchmark.objects.get(slug="swe-bench-verified-here")
     assert "Not the official leaderboard." in about.description
     again = run("demo")
-    assert "0 new, 28,500 already there" in again
+    assert "0 new results, 28,500 already stored" in again
     assert Board.objects.count() == 2
 
 
 @pytest.mark.parametrize(
     ("example", "told"),
     [
-        ("simulated", "18,000 new, 0 already there; 30 submissions from 30 agents on 120 tasks"),
-        ("swe-bench-verified", "28,500 new, 0 already there; 57 submissions from 57 agents on 500 tasks"),
+        ("simulated", "18,000 new results, 0 already stored; 30 submissions from 30 agents on 120 tasks"),
+        (
+            "swe-bench-verified",
+            "28,500 new results, 0 already stored; 57 submissions from 57 agents on 500 tasks",
+        ),
     ],
 )
 def test_demo_writes_its_full_runs_as_a_file_that_can_be_loaded(db, run, tmp_path, example, told):

@@ -251,7 +251,7 @@ def test_who_is_not_replayed_needs_no_date(loaded, client, capsys):
     assert '<a href="/b/toy/validity">the page of <bdi>Toy</bdi></a>' in page
     capsys.readouterr()
     call_command("replay", "toy")
-    assert "Not replayed: 1 agent, without a full run" in capsys.readouterr().out
+    assert "Left out: 1 agent." in capsys.readouterr().out
     assert "Schedule" not in page
     assert "Schedule" in client.get("/b/toy/validity").content.decode()
 

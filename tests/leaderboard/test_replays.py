@@ -82,8 +82,8 @@ def test_a_proposal_has_the_replays_of_the_core_on_the_exported_file(file, tmp_p
     told = printed("reselect", "toy")
     for name in replays:
         assert f"{100 * replays[name]['figures']['saved']:.1f}%" in told
-    assert "Chosen anew after each agent" in told
-    assert "so its figures are too good" in " ".join(told.split())
+    assert "Chosen each time" in told
+    assert "so their figures are too good" in " ".join(told.split())
 
 
 @pytest.fixture
@@ -167,9 +167,9 @@ def test_a_verdict_that_falls_alerts_once_and_closes_when_it_recovers(board):
     alert = of_verdict().get()
     assert (alert.level, alert.closed_at, alert.request) == ("alert", None, None)
     reason, advice = alert.evidence["reason"], alert.evidence["advice"]
-    assert "was mostly (saved 30.0%; pairs in order 96.0% ± 1.0%" in reason
-    assert "is not yet (saved 30.0%; pairs in order 85.0% ± 1.0%" in reason
-    assert "podium 5 (saved 30.0%; pairs in order 97.0% ± 1.0%" in advice
+    assert "was mostly (saved 30.0%; pairs in order 96.0% (SE 1.0)" in reason
+    assert "is not yet (saved 30.0%; pairs in order 85.0% (SE 1.0)" in reason
+    assert "podium 5 (saved 30.0%; pairs in order 97.0% (SE 1.0)" in advice
     told = Event.objects.get(kind="drift.alert", payload__monitor="verdict")
     assert told.payload["evidence"]["reason"] == reason
     assert Notification.objects.filter(event=told, email="staff@example.org").exists()

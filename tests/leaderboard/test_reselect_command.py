@@ -37,7 +37,7 @@ def test_from_a_proposal_to_a_new_version(drifted, run):
     told = run("--propose", "pass rates moved")
     number = Reselection.objects.get().pk
     assert told.startswith(f"proposal          {number}, proposed, ")
-    assert "32 complete agents, 20 tasks\n" in told
+    assert "32 agents with full runs, 20 tasks\n" in told
     assert rows(told, "Plain rule: enter")[1:3] == [["t09", "0.812", "0.656"], ["t11", "0.188", "0.375"]]
     assert rows(told, "With hysteresis: leave")[1] == ["t07", "0.688", "0.812"]
     assert rows(told, "Plain rule: would have to run")[1] == ["new", "2", "t09,", "t11"]
@@ -46,8 +46,8 @@ def test_from_a_proposal_to_a_new_version(drifted, run):
     assert run() == told
     assert f"Next: manage.py reselect toy --approve {number} --variant plain --reason REASON" in told
     done = run("--approve", str(number), "--variant", "hysteresis", "--reason", "agreed")
-    assert done.startswith("Version 2 of the subset is active: 10 of 20 tasks by their pass rates over 32")
-    assert done.endswith("Next: manage.py recompute toy (a board with these tasks)\n")
+    assert done.startswith("Ranking tasks, version 2, are active: 10 of 20 tasks by their pass rates over 32")
+    assert done.endswith("Next: manage.py recompute toy (to use them on the board)\n")
     assert active_subset(drifted).number == 2
     assert run().startswith("No proposal for toy.")
 
@@ -66,7 +66,7 @@ def test_rejected_and_outdated(drifted, run, unreplayed):
     Benchmark.objects.update(full_runs_only_at="2026-06-01T00:00Z", full_runs_only_reason="a new harness")
     assert "Cannot be approved: an operator asked for full runs only: a new harness." in run()
     told = run("--reject", number, "--reason", "not yet")
-    assert told == f"Proposal {number} is rejected. Subset version 1 stays in use.\n"
+    assert told == f"Proposal {number} is rejected. Ranking tasks, version 1, stay in use.\n"
     with pytest.raises(CommandError, match="This proposal is rejected already: not yet"):
         run("--reject", number, "--reason", "again")
 

@@ -224,7 +224,7 @@ class TestVerdict:
         board_of(csv_text(graded(20, 20)))
         Policy.objects.create(benchmark=toy(), number=2, assignment="subset")
         found = validate(benchmark=toy(), as_of=AS_OF)[0].result["replay"]
-        assert found["rule"] == "the subset alone"
+        assert found["rule"] == "ranking tasks only"
         again = replay(training(record_of(toy())), assignment="subset")
         assert (found["figures"]["saved"], found["verdict"]["text"]) == (again.saved, verdict(again)["text"])
 

@@ -65,13 +65,13 @@ def test_a_workbook_is_loaded_and_said_how(db, book, wide):
     assert loaded(book()) == (
         'Read results.xlsx, sheet "Sheet" as a wide table, a row for each agent and a column for each task, '
         "header in row 1.\n"
-        "Stored in toy: 3,000 new, 0 already there; "
-        "6 submissions from 6 agents on 500 tasks, 500 of them new.\n"
+        "Stored in toy: 3,000 new results, 0 already stored; "
+        "6 submissions from 6 agents on 500 tasks (500 new).\n"
         "Next: manage.py recompute toy\n"
     )
     assert means()["mean"].to_dict() == pytest.approx(wide.mean(axis=1).to_dict())
     assert set(means()["size"]) == {500}
-    assert "0 new, 3,000 already there" in loaded(book())
+    assert "0 new results, 3,000 already stored" in loaded(book())
 
 
 def test_a_fault_in_one_cell_stores_nothing(db, book, wide):

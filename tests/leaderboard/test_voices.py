@@ -101,7 +101,7 @@ def test_twelve_anti_correlated_runs_of_one_account_alert_nothing(db):
         run(by, f"x{i:02d}", outcomes)
     told = monitors()["rank fidelity"]
     assert told["state"] == "insufficient"
-    assert told["reason"].startswith("2 full runs since the subset was chosen from 16 agents")
+    assert told["reason"].startswith("2 full runs since the ranking tasks were chosen from 16 agents")
 
 
 def test_thirty_no_ops_of_one_account_erode_no_band(db):

@@ -246,6 +246,17 @@ def test_void_trials_count_as_failures_when_asked(answer, real_data):
     assert low <= score <= high
 
 
+@pytest.mark.parametrize("command", ["ranks", "validate"])
+def test_that_missing_results_count_as_failures_is_said(command, text, tmp_path):
+    path, marks = board(tmp_path / "a.csv", 12)
+    said = "2 missing results count as failures."
+    assert "failure" not in text(command, path, *(["--protocol", "loao"] if command == "validate" else []))
+    written(path, marks | {"a03": "xx" + marks["a03"][2:]})
+    more = ["--protocol", "loao", "--strategy", "random"] if command == "validate" else []
+    for full in ([], ["--full"]) if command == "validate" else ([],):
+        assert said in text(command, path, "--missing", "zero", *more, *full)
+
+
 def test_standings_of_gaia(answer, text, real_data):
     path = real_data / "hal_gaia.csv.gz"
     found = answer("standings", path)
@@ -291,7 +302,14 @@ def test_ranks_show_who_may_hold_which_rank_and_nothing_else(answer, text, real_
     path = real_data / "hal_gaia.csv.gz"
     found, shown = answer("ranks", path), text("ranks", path)
     head = next(line for line in shown.splitlines() if line.startswith("Row"))
-    assert re.split(" {2,}", head) == ["Row", "Rank", "95% ranks", "Could be the best", "Agent", "Tied with"]
+    assert re.split(" {2,}", head) == [
+        "Row",
+        "Rank",
+        "95% rank range",
+        "Could be the best",
+        "Agent",
+        "Tied with",
+    ]
     for told in ("Phase:", "± SE", "Cost ", "Not measured", "run each"):
         assert told not in shown
     for row, one in enumerate(found["agents"], 1):
@@ -371,10 +389,10 @@ def test_universe_and_settings(answer, refusal, tmp_path):
     (tmp_path / "tasks.txt").write_text("\n".join(f"t{j:02d}" for j in range(12)))
     assert answer("standings", path, "--universe", tmp_path / "tasks.txt")["n_tasks"] == 12
     assert "NAME=VALUE" in refusal("ranks", path, "--settings", "judge")
-    assert "'juge' is none of prompt_variant, judge, temperature" in refusal(
+    assert "unknown name 'juge'. Use prompt_variant, judge, temperature" in refusal(
         "ranks", path, "--settings", "juge=j1"
     )
-    assert "is no number" in refusal("ranks", path, "--settings", "temperature=hot")
+    assert "is not a number" in refusal("ranks", path, "--settings", "temperature=hot")
 
 
 def test_what_takes_long_says_that_it_is_at_work(capsys, monkeypatch, tmp_path):
@@ -390,17 +408,18 @@ def test_what_takes_long_says_that_it_is_at_work(capsys, monkeypatch, tmp_path):
 @pytest.mark.parametrize("command", ["band", "standings", "ranks", "compare", "validate"])
 def test_a_condition_that_nothing_ran_under_is_refused(refusal, tmp_path, command):
     path, _ = board(tmp_path / "a.csv", 8, 40)
-    told = "nothing ran under it; there are nothing stated\n"
+    told = "no results. Conditions in the file: nothing stated\n"
     assert refusal(command, path, "--settings", "judge=j9").endswith(f"--settings judge=j9: {told}")
     head, *rows = path.read_text().splitlines()
     levels = [f"{row},{'plain' if i % 2 else 'terse'},{(i % 3) / 2}" for i, row in enumerate(rows)]
     path.write_text("\n".join([f"{head},prompt_variant,temperature", *levels]) + "\n")
     assert (
-        "--settings prompt_variant=nope: nothing ran under it; there are prompt_variant=plain,temperature=0, "
+        "--settings prompt_variant=nope: no results. Conditions in the file: "
+        "prompt_variant=plain,temperature=0, "
         "prompt_variant=plain,temperature=0.5, prompt_variant=plain,temperature=1, "
         "prompt_variant=terse,temperature=0"
     ) in refusal(command, path, "--settings", "prompt_variant=plain", "prompt_variant=nope")
-    assert "prompt_variant=plain,temperature=2: nothing" in refusal(
+    assert "prompt_variant=plain,temperature=2: no results" in refusal(
         command, path, "--settings", "prompt_variant=plain,temperature=2"
     )
 
@@ -411,10 +430,10 @@ def test_lists_that_are_none_are_refused(refusal, tmp_path):
     assert "zero is larger than 64 MiB" in refusal("standings", path, "--universe", "/dev/zero")
     assert "zero is larger than 64 MiB" in refusal("standings", path, "--subsets", "/dev/zero")
     odd.write_bytes(b"\xff\n")
-    assert "odd.json is no list of tasks" in refusal("standings", path, "--universe", odd)
+    assert "odd.json is not UTF-8 text" in refusal("standings", path, "--universe", odd)
     for stated in (b"\xff", b"[" * 99_999, b'[{"tasks": [], "chosen_from": [], "number": 1e999}]', b"5"):
         odd.write_bytes(stated)
-        assert "odd.json is no list of versions" in refusal("standings", path, "--subsets", odd)
+        assert "odd.json is not a list of objects" in refusal("standings", path, "--subsets", odd)
 
 
 def test_without_a_subset_the_target_is_full(answer, refusal, real_data, tmp_path):
@@ -429,17 +448,20 @@ def test_without_a_subset_the_target_is_full(answer, refusal, real_data, tmp_pat
 
 def test_refusals_of_compare_and_ranks(refusal, tmp_path):
     path, _ = board(tmp_path / "a.csv", 8)
-    assert "no agent 'A0' among 8; near are 'a00', 'a01', 'a02'" in refusal("compare", path, "--agents", "A0")
+    near = "unknown agent 'A0'. Did you mean 'a00', 'a01', 'a02'?"
+    assert near in refusal("compare", path, "--agents", "A0")
     assert "1 of 1 agents can be compared; 2 are needed" in refusal("compare", path, "--agents", "a00")
     assert "invalid choice" in refusal("ranks", path, "--target", "all")
     assert "lo = 0.7 is out of range" in refusal("ranks", path, "--band", "0.7", "0.3")
-    assert "there is no file" in refusal("standings", path, "--subsets", tmp_path / "none.json")
+    assert "file not found" in refusal("standings", path, "--subsets", tmp_path / "none.json")
     for stated in ("[{}]", "[1]", "3", '{"tasks": []}', "not json", '[{"tasks": 1, "chosen_from": []}]'):
         (tmp_path / "versions.json").write_text(stated)
         refused = refusal("standings", path, "--subsets", tmp_path / "versions.json")
-        assert "versions.json is no list of versions with tasks and chosen_from" in refused
+        assert "versions.json is not a list of objects with tasks and chosen_from" in refused
     (tmp_path / "versions.json").write_text('[{"tasks": [], "chosen_from": [], "size": 3}]')
-    assert "a version has no 'size'" in refusal("standings", path, "--subsets", tmp_path / "versions.json")
+    assert "unknown field 'size' in a version" in refusal(
+        "standings", path, "--subsets", tmp_path / "versions.json"
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- drift
@@ -469,9 +491,9 @@ def test_drift_as_text(text, tmp_path):
 
 def test_refusals_of_drift(refusal, real_data, tmp_path):
     assert "16 of 16 agents have no date" in refusal("drift", board(tmp_path / "a.csv", 16, dated=False)[0])
-    assert "4 complete agents" in refusal("drift", board(tmp_path / "b.csv", 4)[0])
+    assert "4 agents with full runs" in refusal("drift", board(tmp_path / "b.csv", 4)[0])
     assert "none after 2026-01-15" in refusal("drift", board(tmp_path / "c.csv", 15)[0])
-    assert "no subset" in refusal("drift", real_data / "hal_scicode.csv.gz")
+    assert "no ranking tasks for" in refusal("drift", real_data / "hal_scicode.csv.gz")
 
 
 # -------------------------------------------------------------------------------------- files, the program
@@ -479,7 +501,7 @@ def test_refusals_of_drift(refusal, real_data, tmp_path):
 
 @pytest.mark.parametrize("command", ["band", "validate", "standings", "compare", "ranks", "drift"])
 def test_what_is_no_flat_file_of_one_benchmark_is_refused(refusal, tmp_path, command):
-    assert "there is no file" in refusal(command, tmp_path / "none.csv")
+    assert "file not found" in refusal(command, tmp_path / "none.csv")
     path, _ = board(tmp_path / "a.csv", 8)
     other, _ = board(tmp_path / "b.csv", 8, benchmark="C")
     path.write_text(path.read_text() + "".join(other.read_text().replace("a0", "b0").splitlines(True)[1:]))
@@ -521,8 +543,7 @@ def test_python_m_selection(tmp_path):
     refused = called("drift", path)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert (
-        refused.stderr
-        == "python -m selection drift: 8 complete agents; a subset that can be watched needs 15\n"
+        refused.stderr == "python -m selection drift: 8 agents with full runs; a check for drift needs 15\n"
     )
 
 

@@ -99,12 +99,12 @@ def test_as_many_agents_as_run_everything_first_are_too_few():
 def test_what_could_take_the_place_of_a_rule():
     staged = others(AssignmentRule(Staging(podium=3)))
     assert [one.words for one in staged] == [
-        "podium 3, the subset chosen anew after each agent",
+        "podium 3, ranking tasks chosen again after each agent",
         "podium 5",
         "full runs",
     ]
     assert [one.words for one in others(AssignmentRule(Staging(), "subset"))] == [
-        "the subset alone, the subset chosen anew after each agent",
+        "ranking tasks only, ranking tasks chosen again after each agent",
         "podium 3",
         "full runs",
     ]
@@ -129,9 +129,9 @@ def test_a_verdict_falls_below_mostly_from_mostly_or_better_alone():
     assert fallen(good, {})["state"] == "insufficient"
     found = fallen(good, bad | {"others": [replayed("yes", 0.97)]})
     assert found["state"] == "alert"
-    assert "was mostly (saved 30.0%; pairs in order 95.0% ± 1.0%" in found["reason"]
-    assert "is not yet (saved 30.0%; pairs in order 85.0% ± 1.0%" in found["reason"]
-    assert "podium 3 (saved 30.0%; pairs in order 97.0% ± 1.0%" in found["advice"]
+    assert "was mostly (saved 30.0%; pairs in order 95.0% (SE 1.0)" in found["reason"]
+    assert "is not yet (saved 30.0%; pairs in order 85.0% (SE 1.0)" in found["reason"]
+    assert "podium 3 (saved 30.0%; pairs in order 97.0% (SE 1.0)" in found["advice"]
 
 
 def test_the_command_takes_a_subset_and_the_way_of_assignment(real_data, tmp_path, capsys):
@@ -144,10 +144,10 @@ def test_the_command_takes_a_subset_and_the_way_of_assignment(real_data, tmp_pat
     assert json.loads(capsys.readouterr().out)["saved"] < alone["saved"]
     names.write_text("no task\n")
     assert main(["replay", file, "--subset", str(names)]) == 2
-    assert "'no task' is no task of this benchmark" in capsys.readouterr().err
+    assert "unknown task 'no task'" in capsys.readouterr().err
     names.write_text("\n")
     assert main(["replay", file, "--subset", str(names)]) == 2
-    assert "names no task" in capsys.readouterr().err
+    assert "has no task name" in capsys.readouterr().err
     assert replay_row({"figures": None, "verdict": None, "reason": "few"}) == {
-        "verdict": "too few to tell: few"
+        "verdict": "not known yet: few"
     }

@@ -24,6 +24,7 @@ from selection.staged.model import ModelEstimate, before_each, completed, estima
 from selection.staged.replay import Figure, StagedReplay, best, clear, replay, right, verdict
 from selection.staged.study import AssignmentRule, WalkResult, replayed
 from selection.staged.teaching import FullRun, first_size, scale_of, taught
+from selection.staged.text import points
 from selection.staged.walks import Fit, Stage, Staging, decide, next_batch, step
 from tests.once import once
 from tests.refusals import refused
@@ -675,19 +676,37 @@ def test_the_sentence_of_a_good_replay():
     assert found["word"] == "yes"
     assert found["reasons"] == []
     assert found["text"] == (
-        "Yes. On this benchmark’s own history the service would have saved 31% of all runs; it found the "
-        "best agent and five of the best five, and ordered 97.4% of pairs as full runs do (random tasks at "
-        "the same cost: 95.9%)."
+        "Does the service rank like full runs? Yes. On past results, the service would have saved 31% of the "
+        "trials. It would have ranked the best agent first. It would have found five of the best five "
+        "(random "
+        "tasks: 4.5). It would have ordered 97.4% of pairs as full runs do (random tasks at the same cost: "
+        "95.9%)."
     )
 
 
 def test_the_sentence_says_how_far_replays_differ():
     of_ten = changed(GOOD, n_seeds=10, ranges={"saved": (0.283, 0.344)}, best_five=0.9, regret=0.0012)
     assert verdict(of_ten)["text"] == (
-        "Mostly. On this benchmark’s own history the service would have saved 31% of all runs (28 to 34% in "
-        "10 replays); it missed the best agent by 0.1 points on average, but found 4.5 of the best five, and "
-        "ordered 97.4% of pairs as full runs do (random tasks at the same cost: 95.9%)."
+        "Does the service rank like full runs? Mostly. On past results, the service would have saved 31% of "
+        "the trials (28 to 34% in 10 replays). Its first agent would have been 0.1 points below the best on "
+        "average. It would have found 4.5 of the best five (random tasks: 4.5). It would have ordered 97.4% "
+        "of pairs as full runs do (random tasks at the same cost: 95.9%)."
     )
+
+
+def test_equal_full_runs_earn_no_praise():
+    equal = verdict(changed(GOOD, pairs=None, clear_pairs=None, random_pairs=None))
+    assert equal["word"] == "not yet"
+    assert equal["reasons"] == ["all full runs have the same score"]
+    assert equal["text"] == (
+        "Does the service rank like full runs? Not yet. On past results, the service would have saved 31% of "
+        "the trials. All full runs have the same score, so there is no order to check."
+    )
+
+
+def test_points_have_a_true_minus_and_zero_no_sign():
+    told = [points(share) for share in (-0.0004, 0.0004, 0.0, -0.0006, 0.012)]
+    assert told == ["0.0 points", "0.0 points", "0.0 points", "−0.1 points", "+1.2 points"]
 
 
 @pytest.mark.parametrize(
@@ -759,15 +778,18 @@ def test_just_enough_agents_may_earn_a_yes(just):
 def test_few_agents_never_earn_a_yes(few):
     found = verdict(changed(GOOD, **few))
     assert found["word"] == "mostly (few)"
-    assert "only" in found["reasons"][0]
+    assert "needed" in found["reasons"][0]
 
 
-def test_the_sentence_gives_every_reason_against_a_firmer_verdict():
+def test_every_reason_against_a_firmer_verdict_is_given():
     found = verdict(changed(GOOD, n_podium=0, n_published=1, coverage=Figure(0.867, 0.05, 30)))
-    assert found["text"].endswith(
-        " It falls short of yes: coverage: 86.7%, under 90%; the upper end of coverage: 93.9%, "
-        "under 95%; no agent that came among the first; 5 are needed; only 1 estimate; 19 are needed."
-    )
+    assert found["reasons"] == [
+        "coverage of intervals 86.7% (at least 90% needed)",
+        "upper bound of coverage 93.9% (at least 95% needed)",
+        "0 agents that entered the top places (at least 5 needed)",
+        "1 estimate (at least 19 needed)",
+    ]
+    assert "Mostly, but the data are few." in found["text"]
 
 
 def test_where_nothing_is_saved_full_runs_are_the_answer():

@@ -128,8 +128,8 @@ def test_refusals():
     cases = [
         ({"target": "subset"}, "no_subset", "only 4 complete agents"),
         ({"target": "all"}, "target_unknown", "subset, full, domain, not 'all'"),
-        ({"agents": ["A0", "a01"]}, "agent_unknown", "no agent 'A0' among 4; near are 'a00', 'a01', 'a02'"),
-        ({"agents": ["zzz"]}, "agent_unknown", r"no agent 'zzz' among 4$"),
+        ({"agents": ["A0", "a01"]}, "agent_unknown", "unknown agent 'A0'. Did you mean 'a00', 'a01', 'a02'"),
+        ({"agents": ["zzz"]}, "agent_unknown", r"unknown agent 'zzz'$"),
         ({"agents": ["a00"]}, "too_few", "1 of 1 agents can be compared; 2 are needed"),
     ]
     for options, code, message in cases:

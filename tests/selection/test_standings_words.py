@@ -555,12 +555,12 @@ def test_a_board_on_a_terminal():
     assert out.startswith(words.headline(found)[:60])
     assert "1 agent is not ranked: results are missing for 57 tasks." in out.replace("\n", " ")
     assert len(out.rpartition("\n\n")[2].splitlines()) <= 5
-    assert out.endswith("--explain")
+    assert out.endswith("To see all columns and methods, add --explain")
     explained = printed.text(found, explain=True)
     assert max(map(len, (*out.splitlines(), *explained.splitlines()))) <= printed.WIDTH
     for told in (
         "Phase: ongoing.",
-        "95% ranks",
+        "95% rank range",
         "≤ ",
         "Not measured",
         "Not ranked: a22: ",
@@ -570,6 +570,31 @@ def test_a_board_on_a_terminal():
     assert "~" in out
     assert "chance is 50%" not in out
     assert not any(row.endswith(" ") for row in out.splitlines())
+
+
+def rows_of(out):
+    """The lines of the table: its head, and one for each agent."""
+    return out.split("\n\n")[1].splitlines()
+
+
+def test_a_terminal_marks_who_could_be_the_best_and_says_what_the_mark_is():
+    found = answer(record_of(board(20, 60)))
+    best = found.targets["full"].may_be_first
+    assert 0 < len(best) < 20
+    out = printed.text(found)
+    marked = [row for row in rows_of(out) if row.startswith("●")]
+    assert sorted(row.split()[3] for row in marked) == sorted(best)
+    assert "● could be the best (95%)." in out
+    every = printed.text(answer(record_of(np.tile([0.0, 1.0], (12, 30)))))
+    assert "●" not in every
+
+
+def test_a_column_that_is_the_same_for_all_agents_is_one_line():
+    outcomes = board(20, 60)
+    out = printed.text(answer(record_of(outcomes)))
+    assert "The same for all agents: Trials 60" in out
+    assert "Trials" not in rows_of(out)[0]
+    assert "Trials" in rows_of(printed.text(answer(record_of(with_newcomers(n_agents=20, n_new=2)[0]))))[0]
 
 
 # -------------------------------------------------------------------------------------------------- imports

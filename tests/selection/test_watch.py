@@ -317,24 +317,22 @@ def test_misses_are_those_of_the_e_value():
 
 def test_refusals():
     table = table_of(board(20))
-    with refused(SelectionError, "no_replay", match="2 of 20 agents have no date, 'a003' among them"):
+    with refused(SelectionError, "no_replay", match="2 of 20 agents have no date, such as 'a003'"):
         replay(replace(table, dates=(*table.dates[:3], None, None, *table.dates[5:])))
-    with refused(
-        SelectionError, "no_replay", match="14 complete agents; a subset that can be watched needs 15"
-    ):
+    with refused(SelectionError, "no_replay", match="14 agents with full runs; a check for drift needs 15"):
         replay(table_of(board(14)))
-    with refused(SelectionError, "no_replay", match=r"15 complete agents, and none after 2026-01-15"):
+    with refused(SelectionError, "no_replay", match=r"15 agents with full runs, and none after 2026-01-15"):
         replay(table_of(board(15)))
     one_day = replace(table_of(board(24)), dates=(date(2025, 5, 5),) * 24)
     with refused(
         SelectionError,
         "no_replay",
-        match="24 complete agents, and none after 2025-05-05: the subset is chosen from the first 15 and all "
-        "of their last day, and those that come later are watched",
+        match="24 agents with full runs, and none after 2025-05-05. The ranking tasks are chosen from the "
+        "first 15 agents; a check for drift needs later agents",
     ):
         replay(one_day)
     with refused(
-        SelectionError, "no_replay", match=r"no subset of the first 15 complete agents: none of 100 tasks"
+        SelectionError, "no_replay", match=r"no ranking tasks for the first 15 agents: none of 100 tasks"
     ):
         replay(table_of(np.ones((20, 100))))
 
@@ -408,7 +406,7 @@ def test_a_solved_subset_of_an_unsolved_benchmark_does_not_alert():
     assert found.final.evidence["lower_99"] >= 0.90
     assert (found.alert, found.final.state) == (None, "warn")
     assert f"on all 300 tasks {best} has {score:.1%}, at least " in found.final.reason
-    assert found.final.advice == "choose the subset anew from the latest complete agents"
+    assert found.final.advice == "choose new ranking tasks from the latest full runs"
 
 
 def test_an_estimated_full_score_is_asked_where_none_is_measured():
@@ -479,4 +477,4 @@ def test_every_line_says_what_to_do():
             assert (one.final.advice == "nothing to do") is (one.final.state == "ok")
     found = {one.name: one.final.advice for one in monitors}
     assert found["cost per task"] == "state costs with the outcomes, to have them watched"
-    assert "choose the subset anew" in found["capability jump"]
+    assert "choose new ranking tasks" in found["capability jump"]

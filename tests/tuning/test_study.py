@@ -90,14 +90,14 @@ def test_a_list_of_tasks_is_a_file_of_some_size(tmp_path, capsys):
     assert main(["status", "/dev/zero"]) == 2
     assert "zero is no file" in capsys.readouterr().err
     assert main(["status", "x" * 5_000]) == 2
-    assert "there is no file" in capsys.readouterr().err
+    assert "file not found" in capsys.readouterr().err
 
 
 def test_a_file_that_is_not_there(tmp_path, capsys):
     assert main(["status", str(tmp_path / "none.toml")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith(
-        "there is no file " + str(tmp_path / "none.toml") + "; give a study in TOML (docs/tuning.md)"
+        "file not found: " + str(tmp_path / "none.toml") + ". Give a study in TOML (docs/tuning.md)"
     )
     path = study_file(tmp_path)
     strata = [line for line in path.read_text().splitlines() if not line.startswith("tasks = ")]

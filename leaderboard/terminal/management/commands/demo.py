@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.text import slugify
 
 from leaderboard.boards.queries import head_of, latest_board
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.operations.policies import changed_policy, changes, put_in_force
@@ -54,7 +55,7 @@ ABOUT = {
 class Command(ServiceCommand):
     help = (
         "Load the example (SWE-bench Verified, 57 agents) or your file, publish its board and print it. Then "
-        "replay the same history as if it had been run here."
+        "simulate the service on these past results."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -93,13 +94,15 @@ class Command(ServiceCommand):
         if file:
             slug = self._load(file, table_options(options), only)
         else:
+            if example == SIMULATED:
+                self.stdout.write("All agents and results of this example are simulated.")
             slug = self._load_simulated() if example == SIMULATED else self._load(FILE)
         if not file:
             settings = [f"{field}={value}" for field, value in ABOUT[example].items()]
             call_command("benchmark", slug, "--set", *settings, stdout=StringIO())
         self._study(slug)
         self._recompute(slug)
-        self.stdout.write("" if file or example == REAL else "\nThese agents are simulated.\n")
+        self.stdout.write("")
         call_command("standings", slug, stdout=self.stdout)
         self.stdout.write("")
         if not file and example == REAL:
@@ -130,6 +133,8 @@ class Command(ServiceCommand):
                 self._put_in_force(slug, assignment="subset")
                 self._recompute(slug)
             subset = head_of(latest_board(benchmark_of(slug))).subset
+            if subset:
+                self.stdout.write(f"The next agents run only the {subset.size} ranking tasks.")
             write_newcomers(newcomers, tasks=subset.tasks if subset else ())
             self._load(newcomers)
             self._put_in_force(slug, assignment="staged")
@@ -139,7 +144,7 @@ class Command(ServiceCommand):
         here = f"{slug}-here"
         if Benchmark.objects.filter(slug=here).exists():
             return
-        self.stdout.write("The same history as if it had been run here:")
+        self.stdout.write("Replay: the service simulated on these past results, oldest agent first.")
         call_command("replay", slug, "--store", here, stdout=self.stdout)
 
     def _load(self, file: Path, table: TableOptions = AS_FOUND, only: str | None = None) -> str:
@@ -150,11 +155,11 @@ class Command(ServiceCommand):
         self.stdout.write(board_text(board, is_new=is_new))
 
     def _study(self, slug: str) -> None:
-        """Measure variances before the board that names them; the scheduler validates."""
+        """Estimate variances before the board that names them; the scheduler validates."""
         variance, _ = measure_variance(benchmark=benchmark_of(slug), as_of=timezone.now())
-        message = "Measured the sources of noise."
+        message = f"Estimated the sources of error. To see them, run: {PROGRAM} variance {slug}"
         if not variance.result["available"]:
-            message = f"The sources of noise are unknown: {variance.result['reason']}."
+            message = f"The sources of error are unknown: {variance.result['reason']}."
         self.stdout.write(message)
 
     def _put_in_force(self, slug: str, **values: str) -> None:

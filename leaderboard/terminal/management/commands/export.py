@@ -59,7 +59,7 @@ class Command(BenchmarkCommand):
         if subsets_file:
             with replacing(subsets_file) as part:
                 part.write_text(json.dumps(versions_file(benchmark), ensure_ascii=False, indent=1) + "\n")
-            self.stdout.write(f"{subsets_file}: subset versions, for load --subsets.")
+            self.stdout.write(f"{subsets_file}: versions of the ranking tasks, for load --subsets.")
 
 
 def check_free(paths: list[Path], force: bool) -> None:

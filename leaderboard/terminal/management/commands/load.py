@@ -297,7 +297,7 @@ def _undated_text(files: Collection[FlatFile], slug: str) -> str:
 def summary(report: LoadReport, *, dry_run: bool) -> str:
     verb = "Would store" if dry_run else "Stored"
     replaced = f", {report.n_replaced:,} replaced" if report.n_replaced else ""
-    new_tasks = f", {report.n_new_tasks:,} of them new" if report.n_new_tasks else ""
+    new_tasks = f" ({report.n_new_tasks:,} new)" if report.n_new_tasks else ""
     submissions, agents, tasks = (
         words.counted(n, noun)
         for n, noun in (
@@ -307,6 +307,7 @@ def summary(report: LoadReport, *, dry_run: bool) -> str:
         )
     )
     return (
-        f"{verb} in {report.benchmark}: {report.n_new:,} new{replaced}, {report.n_same:,} already there; "
+        f"{verb} in {report.benchmark}: {words.counted(report.n_new, 'new result')}{replaced}, "
+        f"{report.n_same:,} already stored; "
         f"{submissions} from {agents} on {tasks}{new_tasks}." + "".join(f"\n{note}" for note in report.notes)
     )

@@ -29,7 +29,7 @@ class Command(BenchmarkCommand):
         subset, next_command = head_of(board).subset, f"standings {benchmark}"
         can_be = subset is not None and subset.size < board.n_tasks and board.n_complete > MIN_COMPLETE
         if board.variance is None and board.n_tasks > 1 and board.entries.count() > 1:
-            next_command = f"variance {benchmark} (sources of noise)"
+            next_command = f"variance {benchmark} (sources of error)"
         elif not is_validated and can_be:
             next_command = f"validate {benchmark} (do the ranking tasks order agents as all tasks do?)"
         self.stdout.write(f"Next: {PROGRAM} {next_command}")

@@ -20,8 +20,9 @@ from leaderboard.terminal.management.commands.load import read
 
 class Command(ServiceCommand):
     help = (
-        "Replay the rules on past full runs: what they would have saved and whether ranks would hold. Takes "
-        "the runs of FILE or those of SLUG, by date. An unknown SLUG has the rules of a new benchmark."
+        "Simulate the service on past full runs, oldest agent first. Shows the trials saved and the ranks "
+        "beside those of full runs. Takes the results of FILE, or those of SLUG. An unknown SLUG has the "
+        "rules of a new benchmark."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -54,7 +55,7 @@ class Command(ServiceCommand):
         board = None
         flat, note = read(file, only=only, table=table_options(options)) if file else (None, "")
         self.stderr.write(note, ending="\n" if note else "")
-        with progress_bar("Replaying", "agents") as progress:
+        with progress_bar("Replaying", "steps") as progress:
             if store is not None:
                 check_slug(store)
                 assert known is not None
@@ -66,9 +67,10 @@ class Command(ServiceCommand):
         else:
             self.stdout.write(text(result, len(flat.agents) if flat else n_listed(benchmark)))
         if board:
-            self.stdout.write(f"\nStored as {store}, board {board.number}.")
             self.stdout.write(
-                f"Other draws give other figures. For means over ten: {PROGRAM} replay {benchmark}"
+                f"\nThe simulated board is stored as benchmark {store}, board {board.number}.\n"
+                f"This is one replay. Other random seeds give other figures. For the mean of ten, run: "
+                f"{PROGRAM} replay {benchmark}"
             )
 
 
@@ -94,8 +96,8 @@ def text(result: dict[str, Any], n_agents: int) -> str:
     figures = result["figures"]
     n_left_out = n_agents - figures["n_agents"] if figures else 0
     left_out = (
-        f"Not replayed: {words.counted(n_left_out, 'agent')}, without a full run or with one that the rule "
-        "itself asked for."
+        f"Left out: {words.counted(n_left_out, 'agent')}. The replay uses only full runs that the service "
+        "did not ask for."
     )
     parts = [
         fill(head, WIDTH),

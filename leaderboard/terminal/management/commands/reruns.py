@@ -32,7 +32,7 @@ class Command(BenchmarkCommand):
         alerts = benchmark.alerts.filter(closed_at=None).select_related("subset", "request").order_by("id")
         for alert in alerts:
             waits = f"; request {alert.request.pk} is {alert.request.status}" if alert.request else ""
-            since = f"on subset {alert.subset.number} since {alert.opened_at:%Y-%m-%d}"
+            since = f"ranking tasks, version {alert.subset.number}, since {alert.opened_at:%Y-%m-%d}"
             self.stdout.write(f"{alert.level} {alert.pk}: {alert.monitor} {since}{waits}")
             self.stdout.write(f"  {alert.evidence['reason']}")
         if not alerts:

@@ -25,8 +25,8 @@ from leaderboard.terminal.command import USAGE, BenchmarkCommand, required_reaso
 N_MOVED = 20  # of tasks, deltas and ranks; their number is always told
 
 HINDSIGHT = (
-    "A proposed subset was chosen from the same runs, so its figures are too good. A subset chosen again "
-    "after each agent uses earlier agents only."
+    "Proposed tasks were chosen from the same results, so their figures are too good. Tasks chosen each "
+    "time are chosen again after each agent, from earlier agents only."
 )
 Plain = dict[str, Any]
 
@@ -39,8 +39,8 @@ class Command(BenchmarkCommand):
         what = parser.add_mutually_exclusive_group()
         what.add_argument("--propose", metavar="REASON", help="compute a proposal; why, in words")
         what.add_argument("--approve", type=int, metavar="ID", help="activate a variant of this proposal")
-        what.add_argument("--reject", type=int, metavar="ID", help="keep the subset in use")
-        parser.add_argument("--variant", choices=list(LABELS), help="which subset to activate")
+        what.add_argument("--reject", type=int, metavar="ID", help="keep the ranking tasks in use")
+        parser.add_argument("--variant", choices=list(LABELS), help="which ranking tasks to activate")
         parser.add_argument("--reason", default="", help="why it is approved or rejected; it is kept")
 
     def handle(
@@ -60,7 +60,7 @@ class Command(BenchmarkCommand):
             why, proposal = required_reason(reason), _proposal(benchmark, reject)
             reject_proposal(reselection=proposal, by=None, reason=why, as_of=timezone.now())
             version = proposal.previous.number
-            text = f"Proposal {reject} is rejected. Subset version {version} stays in use."
+            text = f"Proposal {reject} is rejected. Ranking tasks, version {version}, stay in use."
         elif propose is not None:
             text = _propose(benchmark, propose.strip())
         elif waiting := open_proposal(benchmark):
@@ -87,8 +87,8 @@ def _approve(benchmark: Benchmark, number: int, variant: str | None, reason: str
     proposal = _proposal(benchmark, number)
     subset = approve(reselection=proposal, variant=variant, by=None, reason=reason, as_of=timezone.now())
     return (
-        f"Version {subset.number} of the subset is active: {subset.reason}.\n"
-        f"Next: {PROGRAM} recompute {benchmark.slug} (a board with these tasks)"
+        f"Ranking tasks, version {subset.number}, are active: {subset.reason}.\n"
+        f"Next: {PROGRAM} recompute {benchmark.slug} (to use them on the board)"
     )
 
 
@@ -106,20 +106,19 @@ def _proposal(benchmark: Benchmark, number: int) -> Reselection:
 
 def comparison_text(comparison: Comparison) -> str:
     one, content, n_since = comparison.row, comparison.row.content, comparison.n_versions_since
-    version = {"subset": f"Version {one.previous.number}, in use", "tasks": comparison.in_use["k"]}
+    version = {"ranking tasks": f"Version {one.previous.number}, in use", "tasks": comparison.in_use["k"]}
     subsets = [version | _cost(comparison.in_use["cost"])]
     for new in comparison.variants:
         counts = {"enter": len(new.entering), "leave": len(new.leaving), "deltas": len(new.deltas)}
-        row = {"subset": new.label, "tasks": new.k}
+        row = {"ranking tasks": new.label, "tasks": new.k}
         subsets.append(row | counts | _cost(new.cost) if new.cost else row)
     rows: Plain = {
         "proposal": f"{one.pk}, {one.status}, {one.proposed_at:%Y-%m-%d}: {one.reason}",
         "alert": str(one.alert) if one.alert else None,
-        "rests on": f"{words.counted(content['n_complete'], 'complete agent')}, {content['n_tasks']:,} tasks"
-        + (f"; the data have changed {words.counted(n_since, 'time')} since" if n_since else ""),
-        "\nsubsets": subsets,
-        "\nreplays of the policy in force on this benchmark's own full runs": list(comparison.replays)
-        or None,
+        "data": f"{words.counted(content['n_complete'], 'agent')} with full runs, {content['n_tasks']:,} "
+        "tasks" + (f"; the data have changed {words.counted(n_since, 'time')} since" if n_since else ""),
+        "\nchoices": subsets,
+        "\nreplays: the service simulated on this benchmark's full runs": list(comparison.replays) or None,
         "": HINDSIGHT if comparison.replays else None,
     }
     for protocol, rule in validated.PROTOCOLS.items():
@@ -132,7 +131,7 @@ def comparison_text(comparison: Comparison) -> str:
 
 def _cost(cost: Mapping[str, Any]) -> Plain:
     run = cost["subset_run"]
-    return {"a run, US dollars": run["median"] if run else None}
+    return {"US dollars per run of these tasks": run["median"] if run else None}
 
 
 def _figures(comparison: Comparison, protocol: str, label: str) -> Plain:
@@ -146,8 +145,8 @@ def _figures(comparison: Comparison, protocol: str, label: str) -> Plain:
     rows += [(one.label, one.figures[protocol]) for one in comparison.variants if one.figures]
     n_used = figures["n_folds"] - figures["n_skipped"]
     table = [
-        {"subset": subset, **{validated.FIGURES[name]: of[name] for name in FIGURES}}
-        | {"gained by full score": of["difference"]["value"], "±": of["difference"]["se"], "agents": of["n"]}
+        {"ranking tasks": subset, **{validated.FIGURES[name]: of[name] for name in FIGURES}}
+        | {"gained by full score": of["difference"]["value"], "SE": of["difference"]["se"], "agents": of["n"]}
         for subset, of in rows
     ]
     return {f"\n{label}, {n_used} of {figures['n_folds']} folds": table}
@@ -155,7 +154,7 @@ def _figures(comparison: Comparison, protocol: str, label: str) -> Plain:
 
 def _variant(one: Variant) -> Plain:
     if one.k is None:
-        return {f"\n{one.label}": f"no subset: {one.reason}"}
+        return {f"\n{one.label}": f"no ranking tasks: {one.reason}"}
     moved, other = [row for row in one.stands if row["moves"]], ""
     if one.target != one.target_before:
         other = f" (target {one.target} instead of {one.target_before})"

@@ -10,7 +10,7 @@ from leaderboard.terminal.printing import variance_text
 
 class Command(StudyCommand):
     noun = "study"
-    help = "Measure the sources of noise (variance components by REML) and store the study."
+    help = "Estimate the sources of error (variance components by REML) and store the study."
 
     def handle(self, *, benchmark: Benchmark, **_: Any) -> None:
         study, is_new = measure_variance(benchmark=benchmark, as_of=timezone.now())
