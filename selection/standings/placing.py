@@ -186,7 +186,7 @@ def podium_text(board: Standings, podium: int) -> str:
     but = f", but for {first_names(excused)}, excused by an operator" if excused else ""
     return (
         f"each agent on the {places} ran all tasks, or is recalled to run the rest, or has a standard error "
-        f"under 1 point and a score at least two of these below the best{but}"
+        f"under 1 point and a score at least two standard errors below the best{but}"
     )
 
 

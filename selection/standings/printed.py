@@ -15,7 +15,6 @@ N_BELOW = 5  # lines under a table
 PLAIN = frozenset(
     ("Rank", "95% ranks", "Agent", "Trust", "Score %", "95%", "Bounds", "Cost", "Trials", "Date", "Marks")
 )
-TWO_KINDS = " Without ~ it is about the mean of many full runs, with ~ about the result of one full run."
 
 
 def text(
@@ -60,7 +59,7 @@ def _bar(row: BoundsRow) -> str:
 
 
 def ranks(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
-    """Return which ranks agents may hold for a target, who could be the best and who is tied with whom."""
+    """Return rank ranges for a target, who could be the best and who is tied with whom."""
     target = target or board.target
     shown = rank_columns(board, target)
     target_line = board.targets[target]
@@ -90,7 +89,7 @@ def _parts(board: Standings, target: str, width: int, command: words.Command) ->
 
 
 def _below(board: Standings, target: str, more: str, width: int) -> Iterator[str]:
-    """Yield what fits into a few lines: how sure ranks are, what scores are over, whether they hold."""
+    """Yield what fits into a few lines: how sure ranks are, which tasks scores are on, the validation."""
     lines: list[str] = []
     for part in (
         words.confidence_text(board, target),
@@ -137,8 +136,6 @@ def legend(board: Standings, target: str, shown: Sequence[BoardColumn]) -> dict[
     signs = {sign for sign in ("~", "≤") if sign in cells}
     signs |= {terms.UNBELIEVED for column in shown if terms.UNBELIEVED in column.cells}
     texts = {key: text for key, text in terms.LEGEND.items() if key in heads | signs}
-    if "95%" in texts and target == "full" and any(line.at[target].estimated for line in board.agents):
-        texts["95%"] += TWO_KINDS
     if "Trust" in heads:
         texts |= trust_legend(board)
     marks = [mark for mark in terms.MARKS if any(mark in line.marks for line in board.agents)]
@@ -147,12 +144,13 @@ def legend(board: Standings, target: str, shown: Sequence[BoardColumn]) -> dict[
         texts["versions"] = terms.versions_text(board, target)
     methods = sorted({at.method for line in board.agents if (at := line.at[target]).se is not None})
     if any(cell.endswith("?") for column in shown if column.head == "ICC" for cell in column.cells):
-        texts["ICC"] += " Behind it, ?: without an interval."
-    if methods:
-        texts["± SE"] += " " + " ".join(words.sentence(terms.METHODS[one]) for one in methods)
+        texts["ICC"] += " A ? after it means that it has no interval."
+    error = "SE" if "SE" in texts else "95%"
+    if methods and error in texts:
+        texts[error] += " " + " ".join(words.sentence(terms.METHODS[one]) for one in methods)
         varies = [terms.VARIES[one] for one in board.measured if one in terms.VARIES]
         if varies and methods != ["calibration"]:
-            texts["± SE"] += f" A measured score’s holds how much agents vary {', '.join(varies)}, too."
+            texts[error] += f" For a measured score it includes how much agents vary {', '.join(varies)}."
     return texts
 
 
