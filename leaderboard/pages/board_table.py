@@ -20,7 +20,7 @@ from leaderboard.studies.answers import AtTarget, Line, Standings, table, words
 LONGEST_LINE = 120  # characters of a name: two lines of the table
 AS_IN_FILES = "not stated"  # of a model or a scaffold
 NOT_BELIEVED = SafeString('?<span class="unseen"> not plausible</span>')
-UNDER_SCORE = {"full": "all {n} tasks", "subset": "{n} ranking tasks", "domain": "tasks like these"}
+UNDER_SCORE = {"full": "all {n} tasks", "subset": "{n} tasks", "domain": "tasks like these"}
 Page = Mapping[str, Any]
 
 
@@ -251,7 +251,7 @@ def score_at(target: str) -> Callable[[BoardLine], float | None]:
 COLUMNS = (
     TableColumn(
         "score",
-        "Score %",
+        "{score}",
         "{tasks}",
         order=lambda line: line.target_result.score,
         cell=score_cell,
@@ -267,11 +267,11 @@ COLUMNS = (
         is_optional=True,
         is_wide=True,
     ),
-    TableColumn("full", "Score %", "all {n_full} tasks", "All %", score_at("full"), is_optional=True),
+    TableColumn("full", "All {n_full}", "tasks %", "All %", score_at("full"), is_optional=True),
     TableColumn(
         "subset",
-        "Score %",
-        "{n_subset} ranking tasks",
+        "On {n_subset}",
+        "ranking tasks %",
         "Ranking tasks %",
         score_at("subset"),
         is_optional=True,
@@ -316,6 +316,7 @@ def columns_of(page: Page) -> list[TableColumn]:
     n_tasks = {name: f"{one.n_tasks:,}" for name, one in targets.items()}
     tasks = UNDER_SCORE[target].format(n=n_tasks[target])
     texts = {
+        "score": page["score_head"],
         "tasks": words.task_set(target, 1) if targets[target].n_tasks == 1 else tasks,
         "n_full": n_tasks["full"],
         "n_subset": n_tasks["subset"],

@@ -170,7 +170,7 @@ def _compare(benchmark: Benchmark, page: dict[str, Any], critical: float | None)
     parameters = urlencode([*names, ("target", target)])
     return {
         "reference": reference,
-        "facts": _facts(board, target, page["all"], agents, tells_trust=page["tells_trust"]),
+        "facts": _facts(board, target, page["all"], agents),
         "verdict": (verdict_of(differences), rest_of(differences)),
         "is_newer": data_version != board.data_version,
         # Those that the board lowers, or folds, as versions of one agent.
@@ -357,7 +357,7 @@ def _cell(outcome: float) -> str:
 
 
 def _facts(
-    board: Board, target: str, every: Sequence[Any], agents: Sequence[Any], *, tells_trust: bool
+    board: Board, target: str, every: Sequence[Any], agents: Sequence[Any]
 ) -> list[tuple[str, list[tuple[SafeString | str, bool]]]]:
     """A row for each fact that an agent states: its label, and by agent the text, and whether it differs."""
     read = board.entries.filter(agent__in=[one.agent_id for one in agents])
@@ -381,7 +381,7 @@ def _facts(
         "Time per full run": ["" if line.seconds is None else time_text(line.seconds) for _, line, _ in own],
         "Date": [line.submitted_at or "" for _, line, _ in own],
         "Organisation": [line.organisation for _, line, _ in own],
-        "Trust": [words.TRUST[line.trust] if tells_trust else "" for _, line, _ in own],
+        "Trust": [words.TRUST[line.trust] for _, line, _ in own],
         "Links": [_links(line) for _, line, _ in own],
     }
     return [

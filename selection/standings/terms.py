@@ -9,10 +9,11 @@ from selection.schema.board import AtTarget, Line, Standings, Trust
 
 TARGETS = {"full": "all {n} tasks", "subset": "the {n} ranking tasks", "domain": "tasks like these {n}"}
 ONE_TASK = {"subset": "the one ranking task", "full": "the one task", "domain": "tasks like this one"}
+OF_ESTIMATES = "; for an estimated score, the score of one full run"
 COVERS = {
     "subset": "the agent's mean score on the ranking tasks over many runs; ranks and ties are for these "
     "tasks only",
-    "full": "the agent's mean score over many full runs",
+    "full": f"the agent's mean score over many full runs{OF_ESTIMATES}",
     "domain": "the agent's mean score on tasks like these; the benchmark counts as a sample of them",
 }
 NOBODY_RANKED = "no agent is ranked on these tasks"
@@ -121,8 +122,7 @@ LEGEND = {
     "Could be the best": "The best agent is one of these (95%).",
     "Tied with": f"Rows that are {TIED}",
     "Ties": f"Number of agents that are {TIED}",
-    "~": "Estimated from a part of the tasks or trials. The interval of an estimated score is for one full "
-    "run.",
+    "~": "Estimated from a part of the tasks or trials. A number without ~ is measured.",
     "Bounds": "The score if all missing results failed, and if all passed.",
     "≤": "Upper bound, because each task has one trial.",
     UNBELIEVED: "Implausible cost, not used. It is 0 or below a fiftieth of the median. The median is that "

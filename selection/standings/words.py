@@ -289,8 +289,11 @@ def covers_text(board: Standings, target: str = "") -> str:
     target = target or board.target
     target_line: TargetLine = board.targets[target]
     shown = any(line.at[target].lower is not None for line in board.agents)
+    covers = target_line.covers
+    if not any(line.at[target].estimated for line in board.agents):
+        covers = covers.removesuffix(terms.OF_ESTIMATES)
     parts = (
-        f"The 95% intervals are for {target_line.covers}." if shown else "No score here has an interval.",
+        f"The 95% intervals are for {covers}." if shown else "No score here has an interval.",
         coverage_text(board) if target == "full" else "",
         first_text(board, target),
         judged_text(target_line),

@@ -126,7 +126,7 @@ def test_refusals():
     record = record_of(board(4))
     assert pairs(record).target == "full"
     cases = [
-        ({"target": "subset"}, "no_subset", "only 4 complete agents"),
+        ({"target": "subset"}, "no_subset", "only 4 full runs"),
         ({"target": "all"}, "target_unknown", "subset, full, domain, not 'all'"),
         ({"agents": ["A0", "a01"]}, "agent_unknown", "no agent 'A0' among 4; near are 'a00', 'a01', 'a02'"),
         ({"agents": ["zzz"]}, "agent_unknown", r"no agent 'zzz' among 4$"),
