@@ -75,7 +75,7 @@ def basis_of(record: Record, rules: Rules, prior: PriorDecisions) -> Basis:
     completing = full_scores.Completing(record, prior.fits)
     on_all = placing.place_on_all(record, completing)
     subset = np.intersect1d(chosen.tasks, tasks)
-    on_subset = placing.place(record, subset, completing, of="tasks of the subset") if subset.size else on_all
+    on_subset = placing.place(record, subset, completing, of="ranking tasks") if subset.size else on_all
     return Basis(record, chosen, tasks, subset, on_all, on_subset, completing)
 
 
@@ -171,7 +171,7 @@ def _too_few(record: Record, results: Mapping[str, targets.TargetResult]) -> str
     if 2 * most >= len(loaded):
         return ""
     agents = words.counted(len(loaded), "loaded agent")
-    where = "" if n_ranked["full"] == most else " on the tasks of the subset"
+    where = "" if n_ranked["full"] == most else " on the ranking tasks"
     return f"nobody is ranked: {most} of {agents} could be{where}, fewer than half"
 
 

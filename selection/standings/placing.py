@@ -153,7 +153,7 @@ def _lacking(record: Record, tasks: IndexArray, i: int, n_lost: int, of: str) ->
 
 
 def _among(n_tasks: int, of: str) -> str:
-    """Return 1 task of the subset, 20 tasks of the subset, for "tasks of the subset"."""
+    """Return 1 ranking task, 20 ranking tasks, for "ranking tasks"."""
     return f"{n_tasks:,} {of.replace('tasks', 'task', 1) if n_tasks == 1 else of}"
 
 

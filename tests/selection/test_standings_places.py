@@ -146,7 +146,7 @@ def test_a_strategy_that_refuses_means_full_runs():
     found = answer(record_of(board(16, 40)), Rules(strategy="forecast"))
     assert (found.subset, found.phase, found.target) == (None, "ongoing", "full")
     assert found.why == (
-        "The strategy forecast chooses no subset: forecast: 16 of 16 training agents have no date."
+        "The strategy forecast chooses no tasks: forecast: 16 of 16 training agents have no date."
     )
 
 
@@ -220,7 +220,7 @@ def test_more_than_5_percent_lost_is_listed_with_its_bounds(history):
     assert (told.rank, told.score) == (None, None)
     assert told.bounds == pytest.approx(((tasks.size - n_lost) / tasks.size, 1.0))
     assert told.reason == (
-        f"{n_lost} of its {tasks.size} trials on {tasks.size} tasks of the subset have no valid outcome, "
+        f"{n_lost} of its {tasks.size} trials on {tasks.size} ranking tasks have no valid outcome, "
         "more than 5%"
     )
 
@@ -302,8 +302,8 @@ def test_under_ten_complete_agents_nothing_is_completed(n):
     assert (told.rank is None) == (n == 9)
     if n == 9:
         assert told.reason == (
-            f"1 of {tasks.size} tasks of the subset has no valid outcome; an estimate needs 10 complete "
-            "agents and there are 9"
+            f"1 of {tasks.size} ranking tasks has no valid outcome; an estimate needs 10 full runs "
+            "and there are 9"
         )
 
 
