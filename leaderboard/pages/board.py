@@ -166,11 +166,11 @@ def _sentences(page: dict[str, Any]) -> dict[str, Any]:
 
 
 def _legend(page: dict[str, Any]) -> dict[str, str]:
-    """Explain the columns and signs of the view that is shown."""
+    """Explain the columns and signs of the view that is shown, but for the sign explained under the table."""
     columns = table.columns(page["standings"], page["target"])
     shown = [one for one in columns if page["is_wide"] or one.head in PLAIN]
     texts = printed.legend(page["standings"], page["target"], shown)
-    return {HEADS.get(term, term): text for term, text in texts.items()}
+    return {HEADS.get(term, term): text for term, text in texts.items() if term != words.UNBELIEVED}
 
 
 def _figures(page: dict[str, Any]) -> list[tuple[str, str, str]]:
@@ -457,7 +457,7 @@ def markdown(request: HttpRequest, slug: str) -> HttpResponse:
     parts = [f"## {_escaped(benchmark.title)}"]
     parts += [_escaped(page[name]) for name in ("headline", "second_run", "scores") if page[name]]
     if not page["is_latest"]:
-        parts.append(f"Not the latest board: board {page['latest']} is.")
+        parts.append(f"Board {page['latest']} is newer.")
     if page["rows"]:
         heads = [head for head in page["heads"] if page["is_wide"] or head in PLAIN]
         rows = [heads, ["---" if head in LEFT else "--:" for head in heads]]
