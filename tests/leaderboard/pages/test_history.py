@@ -78,7 +78,7 @@ class TestPermalink:
             text = client.get(f"/b/toy/board.md{asked}").content.decode()
             marked = [row for row in text.splitlines() if "withdrawn since" in row]
             assert [row.split(" | ")[2] for row in marked] == ["~~a02~~ withdrawn since"]
-            assert ("Not the latest board: board 2 is." in text) == says_old
+            assert ("Board 2 is newer." in text) == says_old
 
     def test_who_took_back_one_of_two_deliveries_is_not_struck_out(self, client, publish):
         publish({"a": "01..", "b": "0011"}, {"a": "..11"})
