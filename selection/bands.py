@@ -274,7 +274,7 @@ def _reason(
     n_estimated: int,
 ) -> str:
     if not tried:
-        complete = f"only {_counted(n_complete, 'complete agent')}" if n_complete else "no complete agent yet"
+        complete = f"only {_counted(n_complete, 'full run')}" if n_complete else "no full run yet"
         return f"{complete}; at least {N_AGENTS_PROVISIONAL} are needed"
     first, used, tasks = tried[0], tried[-1], _counted(rates.size, "task")
     k, verb = used.k, "has" if used.k <= 1 else "have"
@@ -283,7 +283,7 @@ def _reason(
         sentence = f"{count} {verb} a pass rate {_range(used)}; {_needed(rates.size)}"
         sentence += "" if widening else " and the band is not widened"
     else:
-        over = _counted(n_complete, "complete agent")
+        over = _counted(n_complete, "agent")
         if n_estimated:
             over = f"{_counted(n_complete, 'agent')}, {n_estimated} of them with estimates"
         sentence = f"{k} of {tasks} {verb} a pass rate {_range(used)} over {over}"

@@ -1,4 +1,4 @@
-"""The page of one agent: its rank range, what it passes, and all that was delivered of it."""
+"""The page of one agent: its rank range, its results per task, and all its submissions."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +25,7 @@ from leaderboard.submissions.queries import ever_counted
 
 N_BESIDE = 3  # neighbours on either side
 N_LISTED = 10  # surprises of either kind
+WORDS: Mapping[float | None, str] = {0.0: "failed", 1.0: "passed"}
 THAT_COUNT = {
     Duplicates.MEAN: "several results of a task are averaged",
     Duplicates.LATEST: "the latest active one counts",
@@ -101,13 +102,16 @@ def _rest(of: OrderedOutcomes, line: Line | None, *, is_withdrawn: bool) -> str:
         return "" if is_withdrawn else "The next board lists it."
     at = line.at[of.standings.target]
     parts = [words.sentence(at.reason)] if at.rank is None else []
+    own = of.standings.target
     scores = [
         f"{score(line.at[target])} on {words.tasks_of(of.standings, target)}"
-        for target in ("full", "subset")
+        for target in sorted(("full", "subset"), key=lambda target: target != own)
         if line.at[target].score is not None and of.standings.targets[target].n_tasks
     ]
     if scores:
-        parts.append(f"It scores {' and '.join(scores)}{_cost_text(of.standings, line)}.")
+        first, *others = scores
+        other = f" ({others[0]})" if others else ""
+        parts.append(f"Its score is {first}{other}{_cost_text(of.standings, line)}.")
     if line.at["full"].score is None and (bounds := words.bounds_text(line.at["full"])):
         parts.append(f"On all tasks it would score {bounds}.")
     return " ".join(parts)
@@ -119,9 +123,9 @@ def _cost_text(standings: Standings, line: Line) -> str:
         return "" if line.cost_basis == words.HIDDEN else ". Its cost is not stated"
     cost = words.cost_text(line)
     if line.agent not in words.costs(standings):
-        return f". Its stated cost of {cost} per run is implausible"
-    part = ", from the runs that state a cost" if line.cost_basis == words.IN_PART else ""
-    return f" at {cost} per run{part}"
+        return f". Its stated cost of {cost} per full run is implausible"
+    part = ", from the trials that state a cost" if line.cost_basis == words.IN_PART else ""
+    return f" at {cost} per full run{part}"
 
 
 # ----------------------------------------------------------------------------------------------------- tasks
@@ -138,13 +142,13 @@ def _surprises(
     found = []
     for kind, share, n, columns, by_chance in kinds:
         text = (
-            f"{len(columns):,} of the {words.counted(n, 'task')} where {share} was expected; "
-            f"about {by_chance:.1f} by chance."
+            f"{len(columns):,} on the {words.counted(n, 'task')} with an expected result of {share}. "
+            f"About {by_chance:.1f} are expected by chance."
         )
         tasks = [
             (
                 of.outcomes.tasks[j],
-                f"{100 * result.means[j]:.0f}% expected from {result.n_neighbours[j]} neighbours",
+                f"{100 * result.means[j]:.0f}% expected",
             )
             for j in columns[:N_LISTED].tolist()
         ]
@@ -159,22 +163,25 @@ def _chart(of: OrderedOutcomes, row: int, result: single_tasks.ExpectedOutcomes 
     means = plain(result.means[order]) if result else [None] * len(order)
     surprising = frozenset((*result.passes, *result.failures)) if result else frozenset()
     inside = np.flatnonzero(of.in_band[order])
-    lede = (
-        "All tasks, easiest first. Filled: passed. Half: one of two trials passed. Dash: no valid result. "
-        f"Tinted: pass rates of {of.band_text}."
-    )
+    lede = ["Each column is a task, easiest first. Filled: passed."]
+    if any(one not in (None, 0.0, 1.0) for one in outcomes):
+        lede.append("Partly filled: mean of its trials.")
+    if None in outcomes:
+        lede.append("Dash: no valid result.")
+    if inside.size:
+        lede.append(f"Shaded: pass rates of {of.band_text}.")
     if result is not None:
-        lede += (
-            f" Expected: average of up to {2 * single_tasks.REACH} neighbouring agents, adjusted for this "
-            "agent’s score."
-        )
+        n = result.n_neighbours
+        near = f"{'up to' if n.min() < n.max() else 'the'} {words.counted(int(n.max()), 'agent')}"
+        shift = f"{'plus' if result.difference >= 0 else 'minus'} {words.percent(abs(result.difference))}"
+        lede.append(f"Expected: mean of {near} nearest in rank, {shift} points for the difference in score.")
     return Chart(
         name="agent",
-        title="What it passes",
-        lede=lede,
-        heads=("Task", "Outcome", "Expected"),
+        title="Results per task",
+        lede=" ".join(lede),
+        heads=("Task", "Result", "Expected"),
         rows=tuple(
-            (of.outcomes.tasks[j].name, _share(own), _share(mean))
+            (of.outcomes.tasks[j].name, _result(own), _share(mean))
             for j, own, mean in zip(order.tolist(), outcomes, means, strict=True)
         ),
         svg=strip(
@@ -188,8 +195,13 @@ def _chart(of: OrderedOutcomes, row: int, result: single_tasks.ExpectedOutcomes 
     )
 
 
+def _result(value: float | None) -> str:
+    """Return passed, failed; 67% for a mean of several trials."""
+    return WORDS.get(value) or _share(value)
+
+
 def _share(value: float | None) -> str:
-    return "none" if value is None else f"{words.percent(value)}%"
+    return "none" if value is None else f"{100 * value:.0f}%"
 
 
 def _neighbours(

@@ -47,12 +47,11 @@ from leaderboard.plots.pareto import Point, cost_axis, day_axis, first_scores, p
 from leaderboard.studies.answers import Standings, TargetLine, printed, table, words
 
 N_ROWS = 100  # before one asks for all
-SWITCH = {"full": "all {n} tasks", "subset": "the {n} ranking tasks", "domain": "tasks like these"}
-ONE_TASK = {"full": "the one task", "subset": "the one ranking task", "domain": "tasks like this one"}
 SIGNS = re.compile(r"([\\`*_\[\]<>|~#&]|^[-+=])")  # that Markdown may take for something else
-SCORES = ("Score %", "Subset %", "All %")
+SCORES = ("Score %", "Ranking tasks %", "All %")
 LEFT = ("Agent", "Trust", "Date", "Marks")
 PLAIN = ("Rank", "95% ranks", "Agent", "Trust", *SCORES, "95%", "Cost", "Trials", "Date")
+HEADS = {"95% ranks": "95% rank range"}  # that read otherwise in the table of the page
 
 
 def board_page(benchmark: Benchmark, params: QueryDict, *, number: int | None = None) -> dict[str, Any]:
@@ -157,13 +156,21 @@ def _sentences(page: dict[str, Any]) -> dict[str, Any]:
         "measured": words.measured_text(standings),
         "bounded": words.bounded_text(standings),
         "in_no_interval": words.in_no_interval(standings),
-        "legend": printed.legend(standings, target, table.columns(standings, target)),
+        "legend": _legend(page),
         # What the rows of ranked agents lack; why others have no rank stands in their own table.
         "gaps": [gap for gap in table.gaps(standings, target) if gap.what != "Not ranked"],
         "saved": words.savings_text(standings.savings, with_money=tells_costs(board)),
         "flagged": [line for line in standings.agents if line.flags],
         "key": public_key(),
     }
+
+
+def _legend(page: dict[str, Any]) -> dict[str, str]:
+    """Explain the columns and signs of the view that is shown, but for the sign explained under the table."""
+    columns = table.columns(page["standings"], page["target"])
+    shown = [one for one in columns if page["is_wide"] or one.head in PLAIN]
+    texts = printed.legend(page["standings"], page["target"], shown)
+    return {HEADS.get(term, term): text for term, text in texts.items() if term != words.UNBELIEVED}
 
 
 def _figures(page: dict[str, Any]) -> list[tuple[str, str, str]]:
@@ -289,11 +296,10 @@ def _bar(page: dict[str, Any], shown: Sequence[BoardLine], costs: Any) -> dict[s
 
 def _target_choice(target_line: TargetLine, target: str) -> dict[str, str]:
     """What a target is called, and why nothing is said about it where nothing is."""
-    n = target_line.n_tasks
-    text = ONE_TASK[target] if n == 1 else SWITCH[target].format(n=f"{n:,}")
+    text = words.task_set(target, target_line.n_tasks)
     return {
         "target": target,
-        "label": words.sentence(text)[:-1] if target_line.n_ranked or n else "The subset",
+        "label": words.sentence(text)[:-1] if target_line.n_tasks else "Ranking tasks",
         "why": "" if target_line.n_ranked else f"{words.clause(target_line.reason)}.",
     }
 
@@ -320,7 +326,7 @@ def board(request: HttpRequest, slug: str, number: int | None = None) -> HttpRes
 # ------------------------------------------------------------------------------------------------ the plots
 
 
-TITLES = {"cost": "Cost against score", "date": "Score through time", "scores": "The first agents"}
+TITLES = {"cost": "Cost against score", "date": "Score over time", "scores": "The first agents"}
 SWITCHED = {"cost": "Cost", "date": "Date", "scores": "Scores"}
 N_SCORES = 20  # agents that are drawn one by one
 
@@ -374,8 +380,8 @@ def _lede(page: dict[str, Any], name: str, n_drawn: int) -> str:
         needed = NEEDS[name] if n == 1 else NEEDS[name].replace("its", "their")
         missing = f" {words.counted(n, 'agent')} without a {needed} {'is' if n == 1 else 'are'} not drawn."
     if name == "cost":
-        return f"A run is one trial of each task. Line: the best score{of} at a price or less.{missing}"
-    return f"Line: the best score{of} so far.{missing}"
+        return f"A full run is each task once. The line is the best score{of} up to each cost.{missing}"
+    return f"The line is the best score{of} up to each date.{missing}"
 
 
 NEEDS = {"cost": "plausible cost of all its trials", "date": "date"}
@@ -428,7 +434,7 @@ def reading(page: dict[str, Any], line: BoardLine) -> str:
     gone = ", withdrawn" if entry.agent in page["withdrawn"] else ""
     score = f"{line.cells[page['score_head']]}{f' ± {line.half_width}' if line.half_width else ''}%"
     cost = words.cost_text(entry)
-    parts = (score, f"{cost} a run" if cost else "", (entry.submitted_at or "")[:10])
+    parts = (score, f"{cost} per full run" if cost else "", (entry.submitted_at or "")[:10])
     return f"{entry.agent}{gone}: {', '.join(filter(None, parts))}"
 
 
@@ -451,7 +457,7 @@ def markdown(request: HttpRequest, slug: str) -> HttpResponse:
     parts = [f"## {_escaped(benchmark.title)}"]
     parts += [_escaped(page[name]) for name in ("headline", "second_run", "scores") if page[name]]
     if not page["is_latest"]:
-        parts.append(f"Not the latest board: board {page['latest']} is.")
+        parts.append(f"Board {page['latest']} is newer.")
     if page["rows"]:
         heads = [head for head in page["heads"] if page["is_wide"] or head in PLAIN]
         rows = [heads, ["---" if head in LEFT else "--:" for head in heads]]

@@ -20,7 +20,7 @@ from leaderboard.studies.answers import AtTarget, Line, Standings, table, words
 LONGEST_LINE = 120  # characters of a name: two lines of the table
 AS_IN_FILES = "not stated"  # of a model or a scaffold
 NOT_BELIEVED = SafeString('?<span class="unseen"> not plausible</span>')
-UNDER_SCORE = {"full": "all {n} tasks", "subset": "{n} tasks", "domain": "like these"}
+UNDER_SCORE = {"full": "all {n} tasks", "subset": "{n} tasks", "domain": "tasks like these"}
 Page = Mapping[str, Any]
 
 
@@ -51,7 +51,7 @@ class BoardLine:
 
     @property
     def ranks(self) -> str:
-        """1–11: the ranks that hold its own with 95%, for all agents at once."""
+        """1–11: the ends of its 95% rank range."""
         at = self.target_result
         if at.rank_lower is None or at.rank_upper is None:
             return ""
@@ -80,7 +80,7 @@ class BoardLine:
 
     @cached_property
     def bar(self) -> SafeString | str:
-        """The ranks that it may hold; empty where nobody can say."""
+        """Its rank range, drawn; empty where there is none."""
         at = self.target_result
         if at.rank is None or at.rank_lower is None or at.rank_upper is None:
             return ""
@@ -157,11 +157,11 @@ def score_cell(page: Page, line: BoardLine) -> SafeString | str:
 
 
 def error_cell(page: Page, line: BoardLine) -> SafeString | str:
-    """±2.6, or ≤2.6 where it is an upper bound."""
-    text = line.cells.get("± SE", table.NOTHING)
+    """2.6, or ≤2.6 where it is an upper bound."""
+    text = line.cells.get("SE", table.NOTHING)
     if text == table.NOTHING:
         return NONE
-    return format_html('{}<span class="unseen"> upper bound</span>', text) if text[0] == "≤" else f"±{text}"
+    return format_html('{}<span class="unseen"> upper bound</span>', text) if text[0] == "≤" else text
 
 
 def cost_cell(page: Page, line: BoardLine) -> SafeString | str:
@@ -257,7 +257,7 @@ COLUMNS = (
         cell=score_cell,
     ),
     TableColumn("interval", "95%", "interval", "95%"),
-    TableColumn("se", "± SE", "", "", lambda line: line.target_result.se, error_cell, is_wide=True),
+    TableColumn("se", "SE", "", "", lambda line: line.target_result.se, error_cell, is_wide=True),
     TableColumn(
         "naive",
         "naive",
@@ -267,10 +267,17 @@ COLUMNS = (
         is_optional=True,
         is_wide=True,
     ),
-    TableColumn("full", "All {n_full}", "%", "All %", score_at("full"), is_optional=True),
-    TableColumn("subset", "On {n_subset}", "%", "Subset %", score_at("subset"), is_optional=True),
-    TableColumn("cost", "Cost", "a run", "Cost", believed_cost, cost_cell, is_optional=True),
-    TableColumn("trials", "Trials", "a task", "", lambda line: line.entry.n_trials, trials_cell),
+    TableColumn("full", "All {n_full}", "tasks %", "All %", score_at("full"), is_optional=True),
+    TableColumn(
+        "subset",
+        "On {n_subset}",
+        "ranking tasks %",
+        "Ranking tasks %",
+        score_at("subset"),
+        is_optional=True,
+    ),
+    TableColumn("cost", "Cost", "per full run", "Cost", believed_cost, cost_cell, is_optional=True),
+    TableColumn("trials", "Trials", "per task", "", lambda line: line.entry.n_trials, trials_cell),
     TableColumn("icc", "ICC", "95%, tasks", "ICC", point_icc, icc_cell, is_optional=True, is_wide=True),
     TableColumn("ties", "Ties", "", "Ties", lambda line: line.n_tied, is_wide=True),
     TableColumn("tasks", "Tasks", "", "Tasks", lambda line: line.entry.n_tasks, is_wide=True),

@@ -90,8 +90,7 @@ def compare_page(benchmark: Benchmark, params: QueryDict) -> dict[str, Any]:
     }
     if faults or len(agents) < MIN_AGENTS:
         return page
-    over = words.tasks_of(standings, target)
-    return page | _compare(benchmark, page, standings.targets[target].critical, over)
+    return page | _compare(benchmark, page, standings.targets[target].critical)
 
 
 def _entries(board: Board, target: str) -> list[Any]:
@@ -139,7 +138,7 @@ def _selects(every: Sequence[Entry], chosen: Sequence[Entry]) -> list[tuple[str,
     return fields
 
 
-def _compare(benchmark: Benchmark, page: dict[str, Any], critical: float | None, over: str) -> dict[str, Any]:
+def _compare(benchmark: Benchmark, page: dict[str, Any], critical: float | None) -> dict[str, Any]:
     from leaderboard.studies.pairs import compare_agents  # few compare, and it imports what ranks
 
     agents, board, target = page["agents"], page["board"], page["target"]
@@ -172,7 +171,7 @@ def _compare(benchmark: Benchmark, page: dict[str, Any], critical: float | None,
     return {
         "reference": reference,
         "facts": _facts(board, target, page["all"], agents),
-        "verdict": (verdict_of(differences), rest_of(differences, over)),
+        "verdict": (verdict_of(differences), rest_of(differences)),
         "is_newer": data_version != board.data_version,
         # Those that the board lowers, or folds, as versions of one agent.
         "versions": [one.name for one in agents if one.correction or one.folded_under],
@@ -181,6 +180,7 @@ def _compare(benchmark: Benchmark, page: dict[str, Any], critical: float | None,
         "agent_ids": keys,
         "with_reason": [one for one in differences if one.reason],
         "n_differing": len(tasks),
+        "is_graded": any('"partly"' in task.cells for task in tasks),
         "first_tasks": tasks[:N_TASKS_SHOWN],
         "more_tasks": tasks[N_TASKS_SHOWN:],
         "n_tasks": n_tasks,
@@ -237,14 +237,15 @@ def verdict_of(differences: Sequence[AgentDifference]) -> str:
         return "These data cannot order them."
     if n == 1:
         clearly = f"<bdi>{{}}</bdi> is clearly {decided[0].word} (95%)."
-        return "They are tied." if n_tied else format_html(clearly, str(decided[0].agent.name))
+        tied = "They are tied: no clear difference (95%)."
+        return tied if n_tied else format_html(clearly, str(decided[0].agent.name))
     if n_tied == n:
-        return f"{'Both' if n == 2 else f'All {NUMBERS[n].lower()}'} are tied with the reference."
+        return f"{'Both' if n == 2 else f'All {NUMBERS[n].lower()}'} are tied with the reference (95%)."
     verb = "is" if n_tied <= 1 else "are"
-    return f"{NUMBERS[n_tied]} of these {NUMBERS[n].lower()} {verb} tied with the reference."
+    return f"{NUMBERS[n_tied]} of these {NUMBERS[n].lower()} {verb} tied with the reference (95%)."
 
 
-def rest_of(differences: Sequence[AgentDifference], over: str) -> SafeString:
+def rest_of(differences: Sequence[AgentDifference]) -> SafeString:
     clauses = []
     for word in ("better", "worse"):
         names = [one.agent.name for one in differences if one.word == word]
@@ -254,7 +255,7 @@ def rest_of(differences: Sequence[AgentDifference], over: str) -> SafeString:
             if first:
                 last = format_html("{} and {}", SafeString(", ".join(first)), last)
             clauses.append(format_html("{} {} clearly {}.", last, verb, word))
-    return SafeString(" ".join([*clauses, format_html("Scores are on {}.", over)]))
+    return SafeString(" ".join(clauses))
 
 
 def points_text(value: float) -> str:
@@ -274,28 +275,37 @@ def compare_chart(
         return None
     ends = [end for one in shown for end in (one.value, one.lower, one.upper) if end is not None]
     lo, hi = min([*ends, -0.02]), max([*ends, 0.02])
-    drawn, rows = [], []
+    drawn, rows, found = [], [], {one.word for one in shown}
+    lede = ["With 95% confidence, the intervals of all pairs of the board are correct at the same time."]
+    if "tied" in found:
+        lede.append("Outlined: tied, the interval contains 0.")
+    if found & {"better", "worse"}:
+        lede.append("Grey: clearly better or worse.")
     for one in shown:
         assert one.value is not None
         sign, name, points = "~" if one.estimated else "", str(one.agent.name), points_text(one.value)
         text = f"{sign}{points} points, {one.word}" if one.word else f"{points} points"
         trust = words.TRUST[one.agent.trust] if tells_trust else ""
         note = "; ".join(filter(None, (trust, wins_text(one.wins) if one.wins else "")))
-        grey = one.word in ("worse", "better")
-        drawn.append(DotRow(name, note, text, one.value, one.lower, one.upper, grey=grey))
+        is_clear, is_tied = one.word in ("worse", "better"), one.word == "tied"
+        drawn.append(
+            DotRow(name, note, text, one.value, one.lower, one.upper, grey=is_clear, outlined=is_tied)
+        )
         cells = ["unknown" if end is None else points_text(end) for end in (one.lower, one.upper)]
         cells += [f"{n:,}" for n in one.wins] if one.wins else ["unknown"] * 4
         rows.append((name, f"{sign}{points}", *cells, one.word or "unknown"))
     return Chart(
         name="compare",
-        title="Difference in score to the reference, in points",
-        lede="95% intervals, simultaneous for all pairs of the board. An interval that contains 0 is a tie. "
-        "Grey: clearly better or worse.",
-        heads=("Agent", "Points", "From", "To", "Wins", "Loses", "Same", "Not run by both", "It is"),
+        title="Difference in score from the reference, in points",
+        lede=" ".join(lede),
+        heads=(
+            *("Agent", "Difference", "Lower end", "Upper end"),
+            *("Tasks won", "Tasks lost", "Same result", "Not run by both", "Verdict"),
+        ),
         rows=tuple(rows),
         **both_widths(
             name="compare",
-            title=f"Differences in score to {reference}",
+            title=f"Differences in score from {reference}",
             rows=drawn,
             lo=lo,
             hi=hi,
@@ -364,9 +374,11 @@ def _facts(
         f"Score on {words.tasks_of(standings, target)}": [
             "" if at.score is None else score(at) for *_, at in own
         ],
-        "Cost per run": [_cost(line, is_believed=one.agent_id in believed) for one, line, _ in own],
-        "Tokens per run": ["" if line.n_tokens is None else tokens_text(line.n_tokens) for _, line, _ in own],
-        "Time per run": ["" if line.seconds is None else time_text(line.seconds) for _, line, _ in own],
+        "Cost per full run": [_cost(line, is_believed=one.agent_id in believed) for one, line, _ in own],
+        "Tokens per full run": [
+            "" if line.n_tokens is None else tokens_text(line.n_tokens) for _, line, _ in own
+        ],
+        "Time per full run": ["" if line.seconds is None else time_text(line.seconds) for _, line, _ in own],
         "Date": [line.submitted_at or "" for _, line, _ in own],
         "Organisation": [line.organisation for _, line, _ in own],
         "Weights": [line.weights for _, line, _ in own],

@@ -1,6 +1,6 @@
 """What other sites show of a board: a badge, a picture beside a link, and a small table in a frame.
 
-A badge tells the ranks that an agent may hold, never its rank alone. The picture holds no words: those stand
+A badge shows the rank range of an agent, never its rank alone. The picture has no words: those stand
 in the title and description beside it, in the letters of whoever shows them.
 """
 
@@ -83,7 +83,7 @@ def badge_text(benchmark: Benchmark, agent: str | None) -> tuple[str, str]:
 def ranks_of(entry: Entry, board: Board, n_ranked: int) -> str:
     at = entry.line["at"][board.target]
     if at["rank"] is None:
-        return "listed, not ranked"
+        return "not ranked"
     if at["rank_lower"] is None:
         return f"one of {n_ranked:,}, ranks not known"
     if at["rank_lower"] == at["rank_upper"]:
@@ -115,8 +115,7 @@ MARGIN, ABOVE = 80, 65
 THICK, THIN, EDGE = 26, 10, 3
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 RGB = 2  # the colour type
-# Lowest and highest rank that an agent may hold (its own where no others are known) around its rank, and how
-# it is marked.
+# The ends of the rank range of an agent (its rank where there is none) around its rank, and how it is marked.
 Ranked = tuple[int, int, int, Standing]
 
 
@@ -287,7 +286,7 @@ def _embed_page(board: Board, n: int) -> dict[str, Any]:
     if leader and leader.at[board.target].rank_lower is not None:
         ties = board.entries.values_list(f"line__at__{board.target}__tied_with", flat=True)
         tied = tied_positions(places[leader.agent], ties.get(position=places[leader.agent]))
-    rows = []  # the ranks that each may hold, never one alone that was not told for sure; drawn; the score
+    rows = []  # the rank range of each, drawn, and the score
     for line in ranked[:n]:
         at, ranks, bar = line.at[board.target], "not known", ""
         if at.rank is not None and at.rank_lower is not None and at.rank_upper is not None:

@@ -44,7 +44,7 @@ TEXT = """\
 Digest of the board (SHA-256): {digest}
 
 The benchmark itself: {citation}
-Licence of its outcomes: {licence}
+Licence of the results: {licence}
 
 @misc{{{key},
   title = {{{{{bib_title}: leaderboard, board {number}}}}},

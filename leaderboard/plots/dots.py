@@ -75,6 +75,7 @@ class DotRow:
     upper: float | None = None
     tick: float | None = None  # a second value to compare with
     grey: bool = False  # what is clearly another, or not in use
+    outlined: bool = False  # what is tied
 
 
 class DotLayout(NamedTuple):
@@ -181,10 +182,10 @@ def _value(row: DotRow, x: LinearScale, y: float) -> list[SafeString]:
     drawn = dot(
         x.clipped(row.at),
         y,
-        fill="worse" if row.grey else "lead",
-        stroke="paper",
+        fill="paper" if row.outlined else "worse" if row.grey else "lead",
+        stroke="lead" if row.outlined else "paper",
         radius=RADIUS,
-        width=1,
+        width=2 if row.outlined else 1,
         title="; ".join(part for part in (f"{row.label}: {row.text}", row.note) if part),
     )
     return [*marks, drawn]

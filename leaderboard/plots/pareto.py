@@ -100,7 +100,7 @@ def cost_axis(points: Sequence[Point]) -> Axis:
         ticks = [tick for tick in ticks_125(lo, hi, 5) if tick > 0]
     scale = LinearScale(lo, hi, LEFT, RIGHT, log=True)
     named = [(v, f"${v:,g}" if v < 100 else f"${v:,.0f}") for v in ticks]
-    return scale, named, "cost of a run of all tasks, log scale"
+    return scale, named, "cost of a full run, log scale"
 
 
 def day_axis(points: Sequence[Point]) -> Axis:

@@ -75,7 +75,7 @@ def basis_of(record: Record, rules: Rules, prior: PriorDecisions) -> Basis:
     completing = full_scores.Completing(record, prior.fits)
     on_all = placing.place_on_all(record, completing)
     subset = np.intersect1d(chosen.tasks, tasks)
-    on_subset = placing.place(record, subset, completing, of="tasks of the subset") if subset.size else on_all
+    on_subset = placing.place(record, subset, completing, of="ranking tasks") if subset.size else on_all
     return Basis(record, chosen, tasks, subset, on_all, on_subset, completing)
 
 
@@ -171,7 +171,7 @@ def _too_few(record: Record, results: Mapping[str, targets.TargetResult]) -> str
     if 2 * most >= len(loaded):
         return ""
     agents = words.counted(len(loaded), "loaded agent")
-    where = "" if n_ranked["full"] == most else " on the tasks of the subset"
+    where = "" if n_ranked["full"] == most else " on the ranking tasks"
     return f"nobody is ranked: {most} of {agents} could be{where}, fewer than half"
 
 
@@ -246,9 +246,7 @@ def _phase(chosen: Choice, rules: Rules, prior: PriorDecisions) -> tuple[Phase, 
         phase, why = "revalidating", prior.revalidating
     elif chosen.line.provisional:
         phase = "provisional"
-        why += (
-            f"; the subset is a preview until {rules.subset_from} agents have run all tasks or were stopped"
-        )
+        why += f"; they are a preview until {rules.subset_from} agents have run all tasks or were stopped"
     return phase, words.sentence(why)
 
 
@@ -283,7 +281,7 @@ def _why_subset(
     estimated = {i: one for i, one in estimated.items() if not base.record.about[i].adaptive_reason}
     refused = [one.reason for one in estimated.values() if one.se2 is None]
     if 2 * len(refused) > len(estimated):
-        return f"most of those that ran it alone have no full score with an interval: {refused[0]}"
+        return f"most agents that ran only these have no full score with an interval: {refused[0]}"
     if not estimated and not any(one.outcomes is not None for one in base.on_all):
         return terms.NOBODY_RANKED.replace("these", "all")
     strategy = base.chosen.line.strategy if base.chosen.line else rules.strategy

@@ -207,7 +207,7 @@ def _chosen(record: Record, rules: Rules, earlier: tuple[IndexArray, ...]) -> Ch
         return _none(record, rules, band, band.reason)
     tasks, refusal = chosen_tasks(teachers(record), rules)
     if not tasks.size:
-        return _none(record, rules, band, f"the strategy {rules.strategy} chooses no subset: {refusal}")
+        return _none(record, rules, band, f"the strategy {rules.strategy} chooses no tasks: {refusal}")
     incumbents = np.zeros(record.n_agents, dtype=np.bool_)
     incumbents[counted_agents(record, rules)] = True
     stage = _stage(record, rules)

@@ -92,7 +92,7 @@ class Completing:
         n = n_complete(self.record)
         if n < MIN_COMPLETE:
             there = f"there {'is' if n == 1 else 'are'} {n}"
-            raise TooFewComplete(f"completing needs {MIN_COMPLETE} complete agents and {there}")
+            raise TooFewComplete(f"an estimate needs {MIN_COMPLETE} full runs and {there}")
         table, rows = self.record.table, np.flatnonzero(teaching(self.record))
         who = [(table.agents[i], table.dates[i], bool(self.record.complete[i])) for i in rows]
         return self.fits.made(

@@ -178,7 +178,7 @@ def view_of(
             f"a target is {', '.join(get_args(Target))}, not {wanted!r}", code="target_unknown"
         )
     if wanted == "subset" and not base.subset.size:
-        raise SelectionError(f"no subset: {base.chosen.reason}", code="no_subset")
+        raise SelectionError(f"no ranking tasks: {base.chosen.reason}", code="no_subset")
     return View(
         basis=base,
         rules=rules,

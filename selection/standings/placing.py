@@ -153,7 +153,7 @@ def _lacking(record: Record, tasks: IndexArray, i: int, n_lost: int, of: str) ->
 
 
 def _among(n_tasks: int, of: str) -> str:
-    """Return 1 task of the subset, 20 tasks of the subset, for "tasks of the subset"."""
+    """Return 1 ranking task, 20 ranking tasks, for "ranking tasks"."""
     return f"{n_tasks:,} {of.replace('tasks', 'task', 1) if n_tasks == 1 else of}"
 
 
@@ -186,7 +186,7 @@ def podium_text(board: Standings, podium: int) -> str:
     but = f", but for {first_names(excused)}, excused by an operator" if excused else ""
     return (
         f"each agent on the {places} ran all tasks, or is recalled to run the rest, or has a standard error "
-        f"under 1 point and a score at least two of these below the best{but}"
+        f"under 1 point and a score at least two standard errors below the best{but}"
     )
 
 

@@ -23,7 +23,6 @@ SAME = ("Cost", "Trials", "Date")  # in one line where all agents have the same
 PLAIN = frozenset(
     ("Rank", "95% ranks", "Agent", "Trust", "Score %", "95%", "Cost", "Trials", "Date", "Marks")
 )
-TWO_KINDS = " Without ~ it is about the mean of many full runs, with ~ about the result of one full run."
 
 
 def text(
@@ -68,7 +67,7 @@ def _bar(row: BoundsRow) -> str:
 
 
 def ranks(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
-    """Return which ranks agents may hold for a target, who could be the best and who is tied with whom."""
+    """Return rank ranges for a target, who could be the best and who is tied with whom."""
     target = target or board.target
     shown = rank_columns(board, target)
     target_line = board.targets[target]
@@ -117,7 +116,7 @@ def _is_same(column: BoardColumn) -> bool:
 
 
 def _below(board: Standings, target: str, more: str, width: int) -> Iterator[str]:
-    """Yield what fits into a few lines: how sure ranks are, what scores are over, whether they hold."""
+    """Yield what fits into a few lines: how sure ranks are, which tasks scores are on, the validation."""
     lines: list[str] = []
     best = f"{BEST} could be the best (95%). " if _best(board, target) else ""
     same = [f"{one.head} {one.cells[0]}" for one in columns(board, target) if _is_same(one)]
@@ -166,8 +165,6 @@ def legend(board: Standings, target: str, shown: Sequence[BoardColumn]) -> dict[
     signs = {sign for sign in ("~", "≤") if sign in cells}
     signs |= {terms.UNBELIEVED for column in shown if terms.UNBELIEVED in column.cells}
     texts = {key: text for key, text in terms.LEGEND.items() if key in heads | signs}
-    if "95%" in texts and target == "full" and any(line.at[target].estimated for line in board.agents):
-        texts["95%"] += TWO_KINDS
     if "Trust" in heads:
         texts |= trust_legend(board)
     marks = [mark for mark in terms.MARKS if any(mark in line.marks for line in board.agents)]
@@ -176,12 +173,13 @@ def legend(board: Standings, target: str, shown: Sequence[BoardColumn]) -> dict[
         texts["versions"] = terms.versions_text(board, target)
     methods = sorted({at.method for line in board.agents if (at := line.at[target]).se is not None})
     if any(cell.endswith("?") for column in shown if column.head == "ICC" for cell in column.cells):
-        texts["ICC"] += " Behind it, ?: without an interval."
-    if methods:
-        texts["± SE"] += " " + " ".join(words.sentence(terms.METHODS[one]) for one in methods)
+        texts["ICC"] += " A ? after it means that it has no interval."
+    error = "SE" if "SE" in texts else "95%"
+    if methods and error in texts:
+        texts[error] += " " + " ".join(words.sentence(terms.METHODS[one]) for one in methods)
         varies = [terms.VARIES[one] for one in board.measured if one in terms.VARIES]
         if varies and methods != ["calibration"]:
-            texts["± SE"] += f" A measured score’s holds how much agents vary {', '.join(varies)}, too."
+            texts[error] += f" For a measured score it includes how much agents vary {', '.join(varies)}."
     return texts
 
 

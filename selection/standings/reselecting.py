@@ -162,8 +162,8 @@ def _reason(record: Record, band: Band, one: Proposal, rules: Rules) -> str:
     low, high, lo, hi = (f"{100 * edge:.4g}%" for edge in edges)
     n_stay, n_enter = one.k - one.entering.size, one.entering.size
     return (
-        f"{one.k} of {record.n_tasks} tasks by their pass rates over {band.n_complete} complete agents: "
-        f"{n_stay} of the subset before, from {low} to {high}, and {n_enter} more, from {lo} to {hi}"
+        f"{one.k} of {record.n_tasks} tasks by their pass rates over {band.n_complete} agents: "
+        f"{n_stay} of the earlier ranking tasks, from {low} to {high}, and {n_enter} more, from {lo} to {hi}"
     )
 
 

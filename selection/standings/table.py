@@ -95,7 +95,7 @@ def bounds(board: Standings, target: str = "") -> list[BoundsRow]:
 
 NOTHING = "–"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-HEADS = {"subset": "Subset %", "full": "Score %", "domain": "Score %"}
+HEADS = {"subset": "Ranking tasks %", "full": "Score %", "domain": "Score %"}
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def _columns(board: Standings, target: str) -> Iterator[tuple[str, bool, Cell]]:
     yield HEADS[target], True, lambda line: score(line.at[target])
     yield "95%", True, lambda line: interval(line.at[target])
     yield (
-        "± SE",
+        "SE",
         True,
         lambda line: (
             NOTHING if (at := line.at[target]).se is None else f"{'≤' * at.upper_bound}{percent(at.se)}"

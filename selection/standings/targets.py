@@ -391,7 +391,7 @@ def _judged(error_model: ErrorModel, line: TargetLine, intervals: RankIntervals)
         terms.BORROWED_NOTE.format(borrowed) if borrowed and note == NOTES["variance function"] else note
         for note in intervals.notes
     ]
-    return replace(line, method=method, note="; ".join(notes))
+    return replace(line, method=method, note=" ".join(map(terms.sentence, notes)))
 
 
 def _concluded(

@@ -9,49 +9,52 @@ from selection.schema.board import AtTarget, Line, Standings, Trust
 
 TARGETS = {"full": "all {n} tasks", "subset": "the {n} ranking tasks", "domain": "tasks like these {n}"}
 ONE_TASK = {"subset": "the one ranking task", "full": "the one task", "domain": "tasks like this one"}
+OF_ESTIMATES = "; for an estimated score, the score of one full run"
 COVERS = {
-    "subset": "the agent's expected score on the ranking tasks; ranks and ties hold for these tasks only",
-    "full": "the agent's expected score on all tasks; for an estimated score, the result of a full run",
-    "domain": "the agent's expected score on tasks like these; the benchmark counts as a sample of them",
+    "subset": "the agent's mean score on the ranking tasks over many runs; ranks and ties are for these "
+    "tasks only",
+    "full": f"the agent's mean score over many full runs{OF_ESTIMATES}",
+    "domain": "the agent's mean score on tasks like these; the benchmark counts as a sample of them",
 }
 NOBODY_RANKED = "no agent is ranked on these tasks"
-NO_SUBSET = "no subset is in use"
+NO_SUBSET = "no ranking tasks are in use"
 MARKS = {
     "estimated": "ran only the ranking tasks; the score on all tasks is estimated from them",
-    "chosen tasks": "ran tasks chosen for it in batches; the score on all tasks is estimated from them, and "
-    "it is not ranked on other task sets",
+    "chosen tasks": "ran batches of tasks chosen for this agent; the score on all tasks is estimated, and "
+    "the agent is not ranked on other tasks",
     "recalled": "is in the top places by an estimate and must run the remaining tasks. Until then it is not "
     "called the best; after the deadline it loses its rank",
     "completed": "up to 5% of its results were lost by the harness and are estimated from the others; the "
     "intervals include this error",
-    "new scaffold": "its scaffold is new; too few others are known for an interval that allows for this",
+    "new scaffold": "its scaffold is new; too few others are known, so the interval does not include this",
     "incomplete": "has missing results, so it is not ranked on all tasks; it may be ranked on the ranking "
     "tasks",
-    "elsewhere": "ran under other conditions than this board compares, or too little under these",
+    "elsewhere": "ran under conditions that this board does not compare, or too few tasks under those that "
+    "it compares",
     "withheld": "not ranked until an operator approves",
     "versions": "best of several versions that do not clearly differ; the score is corrected for picking the "
     "best",
     "folded": "shares another version's row: not clearly better (95%)",
     "flagged": "an operator should check something",
-    "backdated": "dated long before its delivery; an operator accepted it",
+    "backdated": "dated long before it was submitted; an operator accepted the date",
     "imprecise": "only the month or the year of its date is known",
 }
 BORROWED = "borrowed noise"
 BORROWED_NOTE = "run-to-run noise is borrowed: {}"
 METHODS = {
-    BORROWED: "from the run-to-run noise of another benchmark; assumes that it is as large here",
-    "repeated trials": "from repeated trials of each task",
-    "variance function": "from agents with repeated trials; assumes that this agent varies as much",
-    "upper bound": "one run per task: an upper bound",
-    "neyman": "from the spread of differences over tasks: an upper bound",
-    "domain": "from the spread over tasks, treated as a sample",
-    "clusters": "from the spread over groups of tasks, treated as a sample",
-    "strata": "from the spread over tasks within groups, treated as a sample",
-    "calibration": "from the errors of estimates for agents whose full score is known",
-    "resampled tasks": "bootstrap over tasks, simultaneous for all pairs",
-    "errors of scores": "simulated errors of all scores, simultaneous for all pairs",
-    "errors of scores and resampled tasks": "simulated errors of scores, with a bootstrap over tasks "
-    "for agents without repeated runs, simultaneous for all pairs",
+    BORROWED: "uses the run-to-run noise of another benchmark; assumes that it is as large here",
+    "repeated trials": "computed from repeated trials of each task",
+    "variance function": "computed from agents with repeated trials; assumes that this agent varies as much",
+    "upper bound": "with one trial per task, this is an upper bound",
+    "neyman": "computed from the spread of differences over tasks; this is an upper bound",
+    "domain": "computed from the spread over tasks, treated as a sample",
+    "clusters": "computed from the spread over groups of tasks, treated as a sample",
+    "strata": "computed from the spread over tasks within groups, treated as a sample",
+    "calibration": "computed from the errors of estimates for agents whose full score is known",
+    "resampled tasks": "a bootstrap over tasks, for all pairs at once",
+    "errors of scores": "simulated errors of all scores, for all pairs at once",
+    "errors of scores and resampled tasks": "simulated errors of scores, and a bootstrap over tasks for "
+    "agents without repeated trials, for all pairs at once",
 }
 METHOD_NAMES = {  # others are words already
     "neyman": "spread over tasks",
@@ -71,14 +74,14 @@ VARIES = {
 }
 UNMEASURED = {
     "trials": "how much the trials of one task vary: no agent has two valid trials of a task in one setting",
-    "run": "how much an agent varies from run to run beyond its trials",
+    "run": "how much full runs of an agent differ beyond trial noise",
     "prompt": "how much agents depend on the wording of the prompt",
     "judge": "how much agents depend on the judge",
 }
 SHORT_UNMEASURED = {
     UNMEASURED["prompt"]: "prompts",
     UNMEASURED["judge"]: "judges",
-    UNMEASURED["run"]: "days",
+    UNMEASURED["run"]: "dates",
 }
 PHASES = {
     "cold_start": "Too few agents have run all tasks to choose ranking tasks, so every agent runs all tasks.",
@@ -92,35 +95,39 @@ EVERYTHING = "Every agent runs all tasks."
 TASKS_OF_NEW_AGENT = {  # what a new agent runs, by assignment and phase; in other phases the phase says it
     "staged": {
         **dict.fromkeys(
-            ("provisional", "ongoing"), "A new agent starts with some of them and continues in batches."
+            ("provisional", "ongoing"),
+            "A new agent first runs some ranking tasks, then more tasks in batches.",
         ),
-        "unsuited": "A new agent starts with tasks near a pass rate of 50% and continues in batches.",
+        "unsuited": "A new agent first runs tasks with a pass rate near 50%, then more tasks in batches.",
     },
     "subset": {
         "provisional": "Until they are fixed, every agent runs all tasks.",
-        "ongoing": "A new agent runs only these, and its score on all tasks is estimated from them.",
+        "ongoing": "A new agent runs only the ranking tasks. Its score on all tasks is estimated from them.",
         "unsuited": EVERYTHING,
     },
     "full": dict.fromkeys(("provisional", "ongoing", "unsuited"), EVERYTHING),
 }
 UNBELIEVED = "?"  # in the place of a cost
+TIED = (
+    "neither clearly better nor clearly worse (95%, for all pairs at once). Two agents can be tied with a "
+    "third and still differ clearly."
+)
 LEGEND = {
-    "Rank": "1 + the number of agents with a better score.",
-    "95% ranks": "Rank range. The ranges of all agents hold together with 95% confidence.",
+    "Rank": "One plus the number of agents with a better score.",
+    "95% ranks": "The ranks that the data allow.",
     "95%": "95% interval of the score.",
-    "± SE": "Standard error of the score in points.",
-    "naive": "√(p(1 − p)/n), as most boards print it. It treats each task as a coin toss, so it may be "
-    "larger or smaller than ± SE.",
+    "SE": "Standard error of the score, in points.",
+    "naive": "√(p(1 − p)/n), p the score and n the number of tasks. Many leaderboards print it. It ignores "
+    "repeated trials.",
     "Could be the best": "The best agent is one of these (95%).",
-    "Tied with": "Rows that are neither clearly better nor clearly worse (95% for all pairs together). Ties "
-    "form no groups.",
-    "Ties": "Number of agents that are neither clearly better nor clearly worse (95% for all pairs "
-    "together). Ties form no groups: A may tie with B, and B with C, while A is clearly better than C.",
-    "~": "Estimated from a part of the tasks or trials. A number without it is measured.",
-    "Bounds": "The score if all missing runs failed, and if all passed.",
-    "≤": "Upper bound: one run per task.",
-    UNBELIEVED: "Implausible cost, not used: 0, or below a fiftieth of the median. The median is that of "
-    "verified agents where five state a cost. For other agents also below one cent per run.",
+    "Tied with": f"Rows that are {TIED}",
+    "Ties": f"Number of agents that are {TIED}",
+    "~": "Estimated from a part of the tasks or trials. A number without ~ is measured.",
+    "Bounds": "The score if all missing results failed, and if all passed.",
+    "≤": "Upper bound, because each task has one trial.",
+    UNBELIEVED: "Implausible cost, not used. It is 0 or below a fiftieth of the median. The median is that "
+    "of verified agents if five state a cost. Costs of other agents are also implausible below one cent per "
+    "full run.",
     "ICC": "Intraclass correlation: how alike repeated trials of a task are, from 0 to 1.",
 }
 HIDDEN, IN_PART = "hidden", "in part"

@@ -22,7 +22,7 @@ NEW_AGENTS = {
 CHOSEN = {
     "": "",
     "prequential": "Each agent was tested with the strategy that was best until then.",
-    "selected on the same data": "The strategy may have been chosen on the same data; then this is too high.",
+    "selected on the same data": "If the strategy was chosen on the same data, the share is too high.",
 }
 DEFAULT = "mid_range"
 N_ERRORS = 2.0
@@ -82,13 +82,13 @@ def verdict(validation: Plain | None, strategy: str) -> Verdict | None:
         n=figures["n"],
         better=better(validation, protocol, strategy),
     )
-    question = f"Does the subset rank like all tasks? {words.sentence(judged.word)}"
+    question = f"Do the ranking tasks rank like all tasks? {words.sentence(judged.word)}"
     return replace(judged, sentence=f"{question} {why_text(judged)}")
 
 
 def no_subset(reason: str) -> Verdict:
     """Return the verdict on a board without a subset, and why there is none."""
-    sentence = f"Does a subset rank like all tasks? No subset: {terms.clause(reason)}."
+    sentence = f"No ranking tasks are in use: {terms.clause(reason)}."
     return Verdict(word="no subset", sentence=sentence, reason=reason)
 
 
@@ -220,7 +220,7 @@ def random_text(validation: Plain | None, strategy: str) -> str:
 def _against_random(judged: Verdict) -> str:
     difference, se = judged.random_difference, judged.se
     if judged.strategy == "random":
-        return "These tasks are a random subset themselves."
+        return "The ranking tasks are themselves a random subset."
     if difference is None:
         return "A random subset of the same size was not tested."
     share = words.percent((judged.pairs or 0.0) - difference)

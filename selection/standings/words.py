@@ -202,7 +202,7 @@ def _for(board: Standings, first: Sequence[Line]) -> str:
     if not all(line.agent in known for line in first):
         return ""
     lowest, highest = (cost_text(end(first, key=lambda line: known[line.agent])) for end in (min, max))
-    return f" at {lowest if lowest == highest else f'{lowest} to {highest}'} per run"
+    return f" at {lowest if lowest == highest else f'{lowest} to {highest}'} per full run"
 
 
 def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> str:
@@ -289,8 +289,11 @@ def covers_text(board: Standings, target: str = "") -> str:
     target = target or board.target
     target_line: TargetLine = board.targets[target]
     shown = any(line.at[target].lower is not None for line in board.agents)
+    covers = target_line.covers
+    if not any(line.at[target].estimated for line in board.agents):
+        covers = covers.removesuffix(terms.OF_ESTIMATES)
     parts = (
-        f"The 95% intervals cover {target_line.covers}." if shown else "No score here has an interval.",
+        f"The 95% intervals are for {covers}." if shown else "No score here has an interval.",
         coverage_text(board) if target == "full" else "",
         first_text(board, target),
         judged_text(target_line),
@@ -301,8 +304,11 @@ def covers_text(board: Standings, target: str = "") -> str:
 
 def judged_text(target_line: TargetLine) -> str:
     """Say how ranks and ties were judged; empty where there are none, and for one agent."""
-    judged = "; ".join(filter(None, (terms.METHODS.get(target_line.method), target_line.note)))
-    return f"Ranks and ties: {judged}." if judged and target_line.n_ranked > 1 else ""
+    if target_line.n_ranked < 2:
+        return ""
+    method = terms.METHODS.get(target_line.method)
+    of = f"Ranks and ties come from {method}." if method else ""
+    return " ".join(filter(None, (of, sentence(target_line.note))))
 
 
 def first_text(board: Standings, target: str = "") -> str:
@@ -320,23 +326,23 @@ def first_text(board: Standings, target: str = "") -> str:
     n_lowest = sum(line.at[target].rank_lower == 1 for line in board.agents)
     if not is_all or n_lowest <= len(names):
         return f"{answer}."
-    return f"{answer}. Rank ranges are wider because they hold for all agents together."
+    return f"{answer}. Other rank ranges can include 1, because all ranges must be correct at the same time."
 
 
 def second_run_text(board: Standings, target: str = "") -> str:
-    """Say what a second run of the leader is expected to score; empty where that is its score, or unknown."""
+    """Say what a second full run of the leader would score; empty where that is its score, or unknown."""
     second_run = board.targets[target or board.target].second_run
     if second_run is None or percent(second_run.expected) == percent(second_run.score):
         return ""
-    about = "at least about" if second_run.lower_bound else "about"
+    more = " or more" if second_run.lower_bound else ""
     return (
-        f"The highest score is partly luck: expect {about} {percent(second_run.expected)}% from a second run "
-        f"of {second_run.agent}."
+        f"The highest score is partly luck. If {second_run.agent} ran again, it would score about "
+        f"{percent(second_run.expected)}%{more} on average."
     )
 
 
 def coverage_text(board: Standings) -> str:
-    """Say how often intervals of estimated scores held, if that is less than 95% or unknown; else empty."""
+    """Say how often intervals of estimated scores were right, if under 95% or unknown; else empty."""
     coverage = board.coverage
     if coverage is None:
         return ""
@@ -353,11 +359,11 @@ def coverage_text(board: Standings) -> str:
 
 
 def scores_text(board: Standings, target: str = "") -> str:
-    """Say which tasks scores are over, and for how many agents they are measured and estimated."""
+    """Say which tasks scores are on, and for how many agents they are measured and estimated."""
     target = target or board.target
     n_estimated = sum(line.at[target].estimated and line.at[target].rank is not None for line in board.agents)
     n_measured = board.targets[target].n_ranked - n_estimated
-    text = f"Scores are over {tasks_of(board, target)}"
+    text = f"Scores are on {tasks_of(board, target)}"
     if not n_estimated or board.subset is None:
         return f"{text}."
     lines = [line for line in board.agents if "chosen tasks" in line.marks]
@@ -384,7 +390,7 @@ def verdict_text(board: Standings) -> str:
 
 
 def trust_text(board: Standings) -> str:
-    """Say in few words how many pairs the subset puts in order; empty as `verdict_text` is.
+    """Say in few words how many pairs the ranking tasks put in order; empty as `verdict_text` is.
 
     A random subset of the same size puts p − d of pairs in order, d the paired difference of the verdict.
     """
@@ -407,12 +413,12 @@ def target_text(board: Standings) -> str:
 
 
 def trials_text(trials: TrialsAdvice | None) -> str:
-    """Say how many trials a run of the subset should have, what that costs, and what it is worth."""
+    """Say how many trials of the ranking tasks cost as much as a full run, and what each is worth."""
     if trials is None:
         return ""
     n = trials.n_conditions
     at_most, under = "at most " if trials.upper_bound else "", " under each" if n > 1 else ""
-    options = "; ".join(
+    options = ", ".join(
         f"{at_most}{percent(one.se)} points with {counted(one.n_trials, 'trial')}{under}"
         + ("" if one.cost_usd is None else f" for {money(one.cost_usd)}")
         for one in trials.options
@@ -420,8 +426,8 @@ def trials_text(trials: TrialsAdvice | None) -> str:
     known = sentence(trials.why_upper_bound)
     each = f" under each of the {n:,} compared conditions" if n > 1 else ""
     times = {1: "once", 2: "twice"}.get(trials.recommended, f"{trials.recommended:,} times")
-    advice = f"If you run only the ranking tasks, run each {times}{each}."
-    errors = f"Standard error of a typical agent's mean on them: {options}."
+    advice = f"For about the cost of a full run, you can run each ranking task {times}{each}."
+    errors = f"The standard error of the score on the ranking tasks is {options}."
     return " ".join(filter(None, (advice, errors, known)))
 
 
@@ -430,7 +436,7 @@ def bounds_text(at: AtTarget) -> str:
     if at.bounds is None or not terms.leaves_open(at):
         return ""
     low, high = at.bounds
-    missing = "the missing run" if at.n_missing == 1 else f"all {at.n_missing:,} missing runs"
+    missing = "the missing result" if at.n_missing == 1 else f"all {at.n_missing:,} missing results"
     return f"{percent(low)}% if {missing} failed, {percent(high)}% if passed"
 
 
@@ -443,23 +449,25 @@ def measured_text(board: Standings) -> str:
 def not_measured_text(board: Standings) -> str:
     """Say what is in no interval, and what is there as an upper bound alone."""
     absent = "; ".join(in_no_interval(board))
-    text = f"Not measured, so not in any interval: {absent}." if absent else ""
+    text = f"The intervals do not include: {absent}." if absent else ""
     return " ".join(filter(None, (text, bounded_text(board))))
 
 
 def in_no_interval(board: Standings) -> tuple[str, ...]:
-    """Return the sources of error without an estimate that no interval holds: all but the trials."""
+    """Return the sources of error without an estimate that no interval includes: all but the trials."""
     return tuple(source for source in board.not_measured if source != terms.UNMEASURED["trials"])
 
 
 def bounded_text(board: Standings) -> str:
-    """Say how intervals hold trials that were never repeated; empty where some were."""
-    source = terms.UNMEASURED["trials"]
-    if source not in board.not_measured:
+    """Say how intervals include trials that were never repeated; empty where some were."""
+    if terms.UNMEASURED["trials"] not in board.not_measured:
         return ""
     if board.trial_noise:
-        return f"Not measured here, borrowed from another benchmark ({board.trial_noise}): {source}."
-    return f"Not measured, so the intervals use an upper bound: {source}."
+        return (
+            "No agent has two valid trials of a task. The intervals use the trial noise of another benchmark "
+            f"({board.trial_noise})."
+        )
+    return "No agent has two valid trials of a task, so the intervals use an upper bound for trial noise."
 
 
 def trial_noise_text(used: str, of_rules: str) -> str:
@@ -467,21 +475,21 @@ def trial_noise_text(used: str, of_rules: str) -> str:
     if used:
         return (
             f"no agent ran a task twice, so intervals and ranks borrow run-to-run noise ({used}). They are "
-            "right if runs vary as much here"
+            "right if trials vary as much here"
         )
     if of_rules:
-        return f"the stated run-to-run noise ({of_rules}) is not used: agents here have repeated runs"
+        return f"the stated run-to-run noise ({of_rules}) is not used: agents here have repeated trials"
     return ""
 
 
 def confidence_text(board: Standings, target: str = "") -> str:
-    """Say how sure ranks are, and in short what no interval holds; empty without rank intervals."""
+    """Say how sure ranks are, and in short what no interval includes; empty without rank ranges."""
     if not any(line.at[target or board.target].rank_lower is not None for line in board.agents):
         return ""
     absent = in_no_interval(board)
     short = [text for source, text in terms.SHORT_UNMEASURED.items() if source in absent]
     untested = f" Other {enumerated(short)} were not tested." if short else ""
-    return f"All rank ranges hold together with 95% confidence.{untested}"
+    return f"With 95% confidence, all rank ranges are correct at the same time.{untested}"
 
 
 def notices(
@@ -523,10 +531,8 @@ def notices(
             *uneven,
             unranked_text(board, of=True),
             offer if n_ranked and 2 * n_ranked < n else "",
-            f"{n_lacking:,} of {counted(n, 'agent')} {'lacks' if n_lacking == 1 else 'lack'} outcomes among "
-            f"{tasks_of(board, 'full')}, and so {'has' if n_lacking == 1 else 'have'} no rank on "
-            f"{'it' if board.targets['full'].n_tasks == 1 else 'them'}; whoever operates the board may "
-            "have missing outcomes counted as failures"
+            f"{counted(n_lacking, 'more agent')} could be ranked if an operator counts missing results as "
+            "failures"
             if n_ranked and not zero and SHARE_INCOMPLETE * n_lacking > n
             else "",
         )
@@ -637,7 +643,7 @@ def about(line: Line) -> tuple[tuple[str, str], ...]:
     """Return what else is stated of an agent, as label and text; links are not among it."""
     cost = ""
     if line.cost_usd is not None:
-        cost = f"{money(line.cost_usd)} per run of all tasks, {terms.BASIS[line.cost_basis]}"
+        cost = f"{money(line.cost_usd)} per full run, {terms.BASIS[line.cost_basis]}"
     rows = (
         ("Version", line.version),
         ("Organisation", line.organisation),
@@ -657,12 +663,13 @@ def savings_text(savings: Mapping[str, Any] | None, *, with_money: bool = True) 
     so_far = savings["so_far"] if savings else {"n_runs": 0}
     if not so_far["n_runs"]:
         return ""
-    runs, tasks = counted(so_far["n_runs"], "run"), counted(so_far["n_tasks_saved"], "task")
+    agents, tasks = counted(so_far["n_runs"], "agent"), counted(so_far["n_tasks_saved"], "task")
     if n_chosen := so_far.get("n_chosen"):
-        runs += f" ({n_chosen:,} on tasks chosen for {'its agent' if n_chosen == 1 else 'their agents'})"
+        agents += f" ({n_chosen:,} with tasks chosen for {'it' if n_chosen == 1 else 'each'})"
     saved = ""
     if with_money and so_far["saved"] is not None:
         n_unknown, whose = so_far["n_not_measured"], "its" if so_far["n_runs"] == 1 else "their"
         saved = f", {money(so_far['saved'])} at {whose} own mean cost per task"
         saved += f" ({n_unknown:,} without a usable cost left out)" if n_unknown else ""
-    return f"So far {runs} saved {tasks} of a full evaluation{saved}."
+    runs = "a full run" if so_far["n_runs"] == 1 else "full runs"
+    return f"So far {agents} saved {tasks} of {runs}{saved}."

@@ -174,7 +174,7 @@ def test_a_target_that_nothing_is_said_about_is_refused(db, run, tmp_path):
     path.write_text(csv_text(ladder(3, 20)))
     run("load", str(path), "--benchmark", "toy")
     run("recompute", "toy")
-    with pytest.raises(CommandError, match="No ranks for the target subset: no subset is in use"):
+    with pytest.raises(CommandError, match="No ranks for the target subset: no ranking tasks are in use"):
         run("standings", "toy", "--target", "subset")
     assert run("standings", "toy") == run("standings", "toy", "--target", "full")
 

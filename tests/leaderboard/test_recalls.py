@@ -129,7 +129,7 @@ def test_it_is_marked_everywhere_and_nowhere_called_the_best(leading, client):
     says = (
         "Each agent on the first 3 places ran all tasks, or is recalled to run the rest, or has a standard "
     )
-    says += "error under 1 point and a score at least two of these below the best."
+    says += "error under 1 point and a score at least two standard errors below the best."
     assert says in standings.notices
     (row,) = [
         row
@@ -218,7 +218,7 @@ def test_an_operator_cancels_it(leading, capsys):
     board = recomputed()
     assert (line_of(board).at["full"].rank, line_of(board).marks) == (1, ("chosen tasks",))
     assert any(
-        told.endswith("two of these below the best, but for newcomer, excused by an operator.")
+        told.endswith("two standard errors below the best, but for newcomer, excused by an operator.")
         for told in standings_of(board).notices
     )
     assert words.headline(standings_of(board)).count("newcomer") == 1

@@ -91,7 +91,7 @@ def test_equal_scores_share_a_rank_and_stand_by_name(db):
 @pytest.mark.parametrize(
     ("outcomes", "phase", "words"),
     [
-        (ladder(4, 20), "cold_start", "4 complete agents"),
+        (ladder(4, 20), "cold_start", "4 full runs"),
         (ladder(5, 20), "provisional", "preview until 15"),
         (ladder(14, 20), "provisional", "preview until 15"),
         (ladder(15, 20), "ongoing", "of 20 tasks"),
@@ -127,7 +127,7 @@ def test_a_board_goes_on_when_its_tasks_become_so_many_that_nobody_is_complete(t
     assert (board.n_complete, board.n_tasks, board.trials) == (0, 24, None)
     assert board.subset.tasks == before.subset.tasks
     assert (board.target, board.targets["subset"].n_ranked) == ("subset", before.targets["subset"].n_ranked)
-    assert "completing needs 10 complete agents and there are 0" in board.why_target
+    assert "an estimate needs 10 full runs and there are 0" in board.why_target
 
 
 def test_again_without_new_data_is_the_same_board(toy):

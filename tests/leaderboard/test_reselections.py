@@ -117,13 +117,13 @@ def by_hand(benchmark):
                 0.0,
                 S_PLAIN,
                 ["t07", "t08"],
-                "9 of 20 tasks have a pass rate from 30% to 70% over 32 complete agents",
+                "9 of 20 tasks have a pass rate from 30% to 70% over 32 agents",
             ),
             "hysteresis": variant(
                 0.05,
                 S_HYSTERESIS,
                 ["t07"],
-                "10 of 20 tasks by their pass rates over 32 complete agents: 8 of the subset before, "
+                "10 of 20 tasks by their pass rates over 32 agents: 8 of the earlier ranking tasks, "
                 "from 25% to 75%, and 2 more, from 30% to 70%",
             ),
         },

@@ -659,7 +659,7 @@ class TestBoard:
             assert line.at[target].rank is None
             assert line.at[target].reason.startswith("it was asked batch by batch")
         told = words.scores_text(standings_of(board))
-        assert told.startswith("Scores are over all 100 tasks: measured for 16 agents, ")
+        assert told.startswith("Scores are on all 100 tasks: measured for 16 agents, ")
         assert told.endswith(", estimated (~) for 1 from tasks chosen for each.")
 
     def test_what_it_was_spared_is_counted_as_for_the_subset(self, walked, client):

@@ -95,10 +95,10 @@ def test_still_under_a_tenth_is_unsuited():
 
 def test_the_reason_of_a_subset_names_its_band_and_agents():
     assert mid_range(board([5] * 25 + [0] * 55, 13)).reason == (
-        "25 of 80 tasks have a pass rate from 30% to 70% over 13 complete agents"
+        "25 of 80 tasks have a pass rate from 30% to 70% over 13 agents"
     )
     assert mid_range(board([5, 2, 8] + [0] * 17)).reason == (
-        "3 of 20 tasks have a pass rate from 15% to 85% over 10 complete agents; the band was widened, "
+        "3 of 20 tasks have a pass rate from 15% to 85% over 10 agents; the band was widened, "
         "as only 1 (5%) lie from 30% to 70% and at least 2 (10%) are needed"
     )
     assert "from 12.5% to 90%" in mid_range(board([5]), lo=0.125, hi=0.9).reason
@@ -117,9 +117,9 @@ def test_under_five_complete_agents_there_is_no_subset():
     assert (band.suited, band.size, band.widened, band.tried) == (False, 0, False, ())
     assert (band.lo, band.hi, band.n_complete, band.n_tasks) == (0.30, 0.70, 4, 3)
     assert band.pass_rates.tolist() == [0.5, 0.5, 0.5]
-    assert band.reason == "only 4 complete agents; at least 5 are needed"
-    assert mid_range(np.full((1, 3), 0.5)).reason.startswith("only 1 complete agent;")
-    assert mid_range(np.empty((0, 3))).reason.startswith("no complete agent yet; at least 5")
+    assert band.reason == "only 4 full runs; at least 5 are needed"
+    assert mid_range(np.full((1, 3), 0.5)).reason.startswith("only 1 full run;")
+    assert mid_range(np.empty((0, 3))).reason.startswith("no full run yet; at least 5")
     assert mid_range(np.full((5, 3), 0.5)).size == 3
 
 
@@ -415,7 +415,7 @@ def test_terminal_bench_without_its_invalid_trials(real_rows):
     assert band.tasks.tolist() == [j for j, p in enumerate(rates) if lo <= p <= hi]
     assert (band.size, band.widened, band.stage) == (25, False, "provisional")
     assert band.flagged.size == 0
-    assert band.reason == "25 of 80 tasks have a pass rate from 30% to 70% over 13 complete agents"
+    assert band.reason == "25 of 80 tasks have a pass rate from 30% to 70% over 13 agents"
 
 
 def test_swebench_verified_is_the_band_in_exact_fractions(real_rows):

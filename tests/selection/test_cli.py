@@ -143,7 +143,7 @@ def test_the_text_leads_with_pairs_correct_and_skill(text, tmp_path):
     short = text(*asked).splitlines()
     assert len(short) <= 40
     assert max(map(len, short)) <= 100
-    assert short[0].startswith("Does the subset rank like all tasks? ")
+    assert short[0].startswith("Do the ranking tasks rank like all tasks? ")
     out = text(*asked, "--full")
     head = next(line for line in out.splitlines() if "  strategy" in line).split()
     assert head[:7] == ["strategy", "Pairs", "in", "order", "SE", "Skill", "SE"]
@@ -310,7 +310,7 @@ def test_ranks_show_who_may_hold_which_rank_and_nothing_else(answer, text, real_
         "Agent",
         "Tied with",
     ]
-    for told in ("Phase:", "± SE", "Cost ", "Not measured", "run each"):
+    for told in ("Phase:", "SE", "Cost ", "do not include", "cost of a full run"):
         assert told not in shown
     for row, one in enumerate(found["agents"], 1):
         tied = [
@@ -347,7 +347,7 @@ def test_agents_that_ran_a_version_are_estimated_where_it_is_named(answer, tmp_p
     path = written(tmp_path / "b.csv", marks)
     listed = {one["agent"]: one for one in answer("ranks", path, "--target", "subset")["agents"]}
     assert (listed["most"]["rank"], listed["few"]["rank"]) == (None, None)
-    assert "tasks of the subset were not run" in listed["few"]["reason"]
+    assert "ranking tasks were not run" in listed["few"]["reason"]
     versions = [
         {"tasks": [f"t{j:02d}" for j in sorted(tasks)], "chosen_from": sorted(marks)[:16]}
         for tasks in (half, subset)
@@ -440,7 +440,7 @@ def test_without_a_subset_the_target_is_full(answer, refusal, real_data, tmp_pat
     path, _ = board(tmp_path / "a.csv", 4)
     assert answer("compare", path)["target"] == answer("ranks", path)["target"] == "full"
     for command in ("compare", "ranks", "standings"):
-        assert "nly 4 complete agents" in refusal(command, path, "--target", "subset")
+        assert "nly 4 full runs" in refusal(command, path, "--target", "subset")
         assert "nly 6 of 65 tasks (9%)" in refusal(
             command, real_data / "hal_scicode.csv.gz", "--target", "subset"
         )

@@ -185,7 +185,7 @@ def test_under_ten_complete_agents_nothing_is_estimated():
     found = answer(record_of(outcomes), FULL)
     told = at(found, "a09")
     assert (told.rank, told.lower, told.se, told.score) == (None, None, None, None)
-    assert told.reason == "completing needs 10 complete agents and there are 9"
+    assert told.reason == "an estimate needs 10 full runs and there are 9"
     assert found.targets["full"].n_ranked == 9
     assert found.targets["full"].method == "resampled tasks"
 
@@ -305,7 +305,7 @@ def test_a_variance_study_widens_and_names_what_was_measured():
     plain, wider = answer(record_of(outcomes)), answer(record_of(outcomes), None, given)
     added = at(wider, "a02").se ** 2 - at(plain, "a02").se ** 2
     assert added == pytest.approx(0.001 + 0.002 + 0.001)
-    assert [one for one in wider.not_measured if "judge" in one or "run to run" in one] == []
+    assert [one for one in wider.not_measured if "judge" in one or "full runs" in one] == []
     assert any("judge" in one for one in plain.not_measured)
 
 

@@ -126,7 +126,7 @@ def test_refusals():
     record = record_of(board(4))
     assert pairs(record).target == "full"
     cases = [
-        ({"target": "subset"}, "no_subset", "only 4 complete agents"),
+        ({"target": "subset"}, "no_subset", "only 4 full runs"),
         ({"target": "all"}, "target_unknown", "subset, full, domain, not 'all'"),
         ({"agents": ["A0", "a01"]}, "agent_unknown", "unknown agent 'A0'. Did you mean 'a00', 'a01', 'a02'"),
         ({"agents": ["zzz"]}, "agent_unknown", r"unknown agent 'zzz'$"),

@@ -68,9 +68,7 @@ def test_the_phase_follows_from_the_complete_agents(n, phase, has_subset):
     assert (found.target, found.why_target) == ("full", "")
     if phase == "provisional":
         assert found.subset.provisional
-        assert found.why.endswith(
-            "the subset is a preview until 15 agents have run all tasks or were stopped."
-        )
+        assert found.why.endswith("they are a preview until 15 agents have run all tasks or were stopped.")
     assert found.why[0].isupper() or found.why[0].isdigit()
     assert found.why.endswith(".")
 
@@ -148,7 +146,7 @@ def test_a_strategy_that_refuses_means_full_runs():
     found = answer(record_of(board(16, 40)), Rules(strategy="forecast"))
     assert (found.subset, found.phase, found.target) == (None, "ongoing", "full")
     assert found.why == (
-        "The strategy forecast chooses no subset: forecast: 16 of 16 training agents have no date."
+        "The strategy forecast chooses no tasks: forecast: 16 of 16 training agents have no date."
     )
 
 
@@ -222,7 +220,7 @@ def test_more_than_5_percent_lost_is_listed_with_its_bounds(history):
     assert (told.rank, told.score) == (None, None)
     assert told.bounds == pytest.approx(((tasks.size - n_lost) / tasks.size, 1.0))
     assert told.reason == (
-        f"{n_lost} of its {tasks.size} trials on {tasks.size} tasks of the subset have no valid outcome, "
+        f"{n_lost} of its {tasks.size} trials on {tasks.size} ranking tasks have no valid outcome, "
         "more than 5%"
     )
 
@@ -304,8 +302,8 @@ def test_under_ten_complete_agents_nothing_is_completed(n):
     assert (told.rank is None) == (n == 9)
     if n == 9:
         assert told.reason == (
-            f"1 of {tasks.size} tasks of the subset has no valid outcome; completing needs 10 complete "
-            "agents and there are 9"
+            f"1 of {tasks.size} ranking tasks has no valid outcome; an estimate needs 10 full runs "
+            "and there are 9"
         )
 
 
@@ -390,7 +388,7 @@ def test_savings_in_money_are_at_the_agents_own_mean(history):
     found = answer(record_of(np.vstack([outcomes, row]), submitted=[16], costs=costs))
     assert found.savings["so_far"]["saved"] == pytest.approx(0.5 * (60 - tasks.size))
     assert words.savings_text(found.savings).endswith(
-        f"So far 1 run saved {60 - tasks.size} tasks of a full evaluation, "
+        f"So far 1 agent saved {60 - tasks.size} tasks of a full run, "
         f"${0.5 * (60 - tasks.size):.2f} at its own mean cost per task."
     )
     assert found.savings["subset_run"]["largest"] == pytest.approx(2.0 * tasks.size)
@@ -528,10 +526,7 @@ def test_over_a_quarter_without_outcomes_names_the_other_way_to_count_them():
     lost[:4, :6] = True
     outcomes[lost] = NAN
     found = answer(record_of(outcomes, lost=lost))
-    told = (
-        "4 of 12 agents lack outcomes among all 60 tasks, and so have no rank on them; whoever "
-        "operates the board may have missing outcomes counted as failures."
-    )
+    told = "4 more agents could be ranked if an operator counts missing results as failures."
     assert told in found.notices
     zero = answer(record_of(outcomes, lost=lost, counting=Counting(missing="zero")))
     assert told not in zero.notices

@@ -217,7 +217,7 @@ def test_how_pairs_were_judged_is_said():
     repeated, _ = with_runs_of_the_subset(1)
     told = answer(repeated).targets
     assert (told["subset"].method, told["subset"].note) == ("errors of scores", "")
-    assert told["full"].note == "estimated scores use the error of their calibration"
+    assert told["full"].note == "Estimated scores use the error of their calibration."
     assert told["domain"].method == "resampled tasks"
     mixed, _ = with_runs_of_the_subset(1, (18,))
     assert "as noisy as those with repeats" in answer(mixed).targets["subset"].note

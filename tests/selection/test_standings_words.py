@@ -83,7 +83,7 @@ def test_several_could_be_the_best():
         first=("a", "b"),
     )
     assert words.headline(found) == (
-        "2 of 3 agents could be the best. a scores highest: 90.0% at $200 per run. "
+        "2 of 3 agents could be the best. a scores highest: 90.0% at $200 per full run. "
         "The cheapest of the 2 is b at $12.3."
     )
 
@@ -106,20 +106,20 @@ def test_an_agent_that_nobody_verified_leads_no_headline():
     loaded = [line(f"v{i}", i, 0.9 - i / 10, lower=2, upper=5, cost=2.0) for i in range(2, 7)]
     alone = standings(line("x", 1, 0.9, **at), *loaded, first=("x",), headline_from="verified")
     assert words.headline(alone) == (
-        "v2 scores highest of the 5 verified agents: 70.0% at $2.00 per run. "
+        "v2 scores highest of the 5 verified agents: 70.0% at $2.00 per full run. "
         "1 agent ranked higher is not verified."
     )
     among = standings(line("x", 1, 0.9, **at), *loaded, first=("x", "v2", "v3"), headline_from="verified")
     assert words.headline(among) == (
-        "2 of the 5 verified agents could be the best. v2 scores highest of them: 70.0% at $2.00 per run. "
-        "It is also the cheapest of the 2. 1 agent ranked higher is not verified."
+        "2 of the 5 verified agents could be the best. v2 scores highest of them: 70.0% at $2.00 per full "
+        "run. It is also the cheapest of the 2. 1 agent ranked higher is not verified."
     )
     assert words.could_be_first(among) == "2 of 5 verified agents could be the best"
     assert words.could_be_first(replace(among, headline_from="self_reported")) == "3 of 6 could be the best"
     assert words.first_text(among) == "The best verified agent (95%) is one of v2, v3."
     best = replace(among, targets={"full": replace(among.targets["full"], may_be_first=("v2",))})
     assert words.headline(best) == (
-        "v2 is the best of the 5 verified agents (95%): 70.0% at $2.00 per run. "
+        "v2 is the best of the 5 verified agents (95%): 70.0% at $2.00 per full run. "
         "1 agent ranked higher is not verified."
     )
     costs = {"v2": 2.0}
@@ -180,17 +180,17 @@ def test_the_cheapest_is_told_among_measured_costs():
     reckoned = line("c", 3, 0.7, lower=1, upper=5, cost=10.0, how="estimated")
     found = standings(*paid[:2], reckoned, paid[2], first=("a", "b", "c"))
     assert words.headline(found).endswith(
-        " at $40.0 per run. The cheapest with a measured cost is b at $30.0."
+        " at $40.0 per full run. The cheapest with a measured cost is b at $30.0."
     )
     in_part = line("c", 3, 0.7, lower=1, upper=5, cost=10.0, cost_basis="in part")
     assert words.headline(standings(*paid[:2], in_part, paid[2], first=("a", "b", "c"))).endswith(
-        " at $40.0 per run. The cheapest with a measured cost is b at $30.0."
+        " at $40.0 per full run. The cheapest with a measured cost is b at $30.0."
     )
     assert [row["Cost"] for row in table.rows(found)] == ["$40.0", "$30.0", "~$10.0", "$20.0"]
     stated = replace(found, targets={"full": replace(found.targets["full"], may_be_first=("a", "c"))})
     assert words.headline(stated).endswith(" The cheapest of the 2 is c at ~$10.0.")
     held = replace(found, targets=stated.targets, agents=(*paid[:2], in_part, paid[2]))
-    assert words.headline(held).endswith(": 90.0% at $40.0 per run.")
+    assert words.headline(held).endswith(": 90.0% at $40.0 per full run.")
     led = line("a", 1, 0.9, lower=1, upper=5, cost=1.0, cost_basis="in part")
     assert words.headline(standings(led, *paid[1:], first=("a", "b"))).endswith(": 90.0%.")
     unknown = standings(*paid[:2], line("c", 3, 0.7, lower=1, upper=5), paid[2], first=("a", "b", "c"))
@@ -198,9 +198,9 @@ def test_the_cheapest_is_told_among_measured_costs():
     one = standings(
         paid[0], *(line(name, 3, 0.7, lower=1, upper=5) for name in "ce"), paid[2], first=("a", "c")
     )
-    assert words.headline(one).endswith("at $40.0 per run.")
+    assert words.headline(one).endswith("at $40.0 per full run.")
     leader = standings(replace(reckoned, at={"full": paid[0].at["full"]}), *paid[1:], first=("c", "b"))
-    assert "at ~$10.0 per run. It is also the cheapest of the 2." in words.headline(leader)
+    assert "at ~$10.0 per full run. It is also the cheapest of the 2." in words.headline(leader)
 
 
 def test_a_clause_begins_small_but_for_abbreviations():
@@ -216,8 +216,8 @@ def test_methods_are_named_in_words():
 
 def test_one_agent_has_no_ties_to_be_judged():
     found = answer(record_of(board(5, 60)[:1]))
-    assert "Ranks and ties: " not in words.covers_text(found)
-    assert "Ranks and ties: " in words.covers_text(answer(record_of(board(5, 60))))
+    assert "Ranks and ties come from " not in words.covers_text(found)
+    assert "Ranks and ties come from " in words.covers_text(answer(record_of(board(5, 60))))
 
 
 def test_one_is_the_best():
@@ -228,7 +228,7 @@ def test_one_is_the_best():
         first=("a",),
     )
     assert words.headline(found) == (
-        "a is the best of 3 agents (95%): 90.0% at $3.00 per run. 2 agents could be second."
+        "a is the best of 3 agents (95%): 90.0% at $3.00 per full run. 2 agents could be second."
     )
     alone = replace(found, agents=(*found.agents[:1], line("b", 2, 0.5, lower=2, upper=2)))
     assert words.headline(alone).endswith(" b is second.")
@@ -245,7 +245,8 @@ def test_the_best_is_told_apart_though_the_ranks_are_wider():
     assert words.headline(found).startswith("a is the best of 3 agents (95%)")
     assert words.headline(found).endswith("2 agents could be second.")
     assert words.first_text(found) == (
-        "The best agent (95%) is a. Rank ranges are wider because they hold for all agents together."
+        "The best agent (95%) is a. Other rank ranges can include 1, because all ranges must be correct at "
+        "the same time."
     )
     assert words.first_text(found) in words.covers_text(found)
     as_narrow = standings(
@@ -316,7 +317,7 @@ def test_leaders_of_unlike_costs_are_told_with_the_lowest_and_the_highest():
     pair = [line(name, 1, 0.9, lower=1, upper=2, cost=cost) for name, cost in (("a", 642.0), ("b", 122.0))]
     last = line("c", 3, 0.1, lower=3, upper=3, cost=100.0)
     found = standings(*pair, last, first=("a", "b"))
-    assert "a and 1 more score highest: 90.0% at $122 to $642 per run." in words.headline(found)
+    assert "a and 1 more score highest: 90.0% at $122 to $642 per full run." in words.headline(found)
     pair[1] = line("b", 1, 0.9, lower=1, upper=2)
     assert "90.0%." in words.headline(standings(*pair, last, first=("a", "b")))
 
@@ -359,10 +360,10 @@ def test_what_was_measured_is_said_beside_what_was_not():
     assert Standings.of_plain(found.as_plain()) == found
     assert found.as_plain()["measured"] == ["The judge was measured"]
     assert words.measured_text(answer(record_of(board()))) == ""
-    legend = printed.legend(found, "full", table.columns(found))["± SE"]
-    assert legend.endswith("A measured score’s holds how much agents vary with the judge, too.")
+    legend = printed.legend(found, "full", table.columns(found))["SE"]
+    assert legend.endswith("For a measured score it includes how much agents vary with the judge.")
     without = answer(record_of(board()))
-    assert "vary with" not in printed.legend(without, "full", table.columns(without))["± SE"]
+    assert "vary with" not in printed.legend(without, "full", table.columns(without))["SE"]
 
 
 def test_without_rank_intervals_the_headline_says_why():
@@ -394,12 +395,12 @@ def test_what_stands_for_a_cost_that_is_not_believed_is_explained_where_it_stand
     assert "?" not in printed.legend(believed, "full", table.columns(believed))
     doubted = standings(*lines)
     told = printed.legend(doubted, "full", table.columns(doubted))
-    assert told["?"].startswith("Implausible cost, not used: 0, or below a fiftieth of the median.")
+    assert told["?"].startswith("Implausible cost, not used. It is 0 or below a fiftieth of the median.")
     without_interval = line("d", 1, 0.5, at=at, icc={"icc": 0.61, "note": "no interval"})
     doubted = standings(*lines[1:], without_interval)
     told = printed.legend(doubted, "full", table.columns(doubted))
     assert "?" not in told
-    assert told["ICC"].endswith("Behind it, ?: without an interval.")
+    assert told["ICC"].endswith("A ? after it means that it has no interval.")
 
 
 def test_names_stand_whole_in_the_terminal():
@@ -453,14 +454,14 @@ def test_savings_in_words():
     assert words.savings_text(saved) == ""
     one = saved | {"so_far": {"n_runs": 1, "n_tasks_saved": 700, "saved": 41.2978, "n_not_measured": 0}}
     assert words.savings_text(one) == (
-        "So far 1 run saved 700 tasks of a full evaluation, $41.3 at its own mean cost per task."
+        "So far 1 agent saved 700 tasks of a full run, $41.3 at its own mean cost per task."
     )
     two = saved | {"so_far": {"n_runs": 2, "n_tasks_saved": 1, "saved": 5.0, "n_not_measured": 1}}
     assert words.savings_text(two) == (
-        "So far 2 runs saved 1 task of a full evaluation, $5.00 at their own mean cost per task "
+        "So far 2 agents saved 1 task of full runs, $5.00 at their own mean cost per task "
         "(1 without a usable cost left out)."
     )
-    assert words.savings_text(two, with_money=False) == ("So far 2 runs saved 1 task of a full evaluation.")
+    assert words.savings_text(two, with_money=False) == "So far 2 agents saved 1 task of full runs."
     assert words.savings_text(None) == ""
 
 
@@ -469,7 +470,7 @@ def test_gaps_are_grouped_by_reason():
     found = {
         (gap.what, gap.agents): gap.reason for gap in gaps(answer(record_of(outcomes), Rules(target="full")))
     }
-    assert found[("Not ranked", ("a09", "a10"))] == "completing needs 10 complete agents and there are 9"
+    assert found[("Not ranked", ("a09", "a10"))] == "an estimate needs 10 full runs and there are 9"
     outcomes = board(4, 20)
     outcomes[:2] = [[1.0], [0.0]]
     (gap,) = gaps(answer(record_of(outcomes)))
@@ -493,13 +494,13 @@ def test_columns_of_a_board():
     found = answer(record_of(board(16, 60)))
     rows = table.rows(found)
     assert list(rows[0]) == [
-        *("Rank", "95% ranks", "Agent", "Score %", "95%", "± SE", "naive"),
-        *("Subset %", "Ties", "Tasks", "Trials"),
+        *("Rank", "95% ranks", "Agent", "Score %", "95%", "SE", "naive"),
+        *("Ranking tasks %", "Ties", "Tasks", "Trials"),
     ]
     first = found.agents[0]
     told = first.at["full"]
     assert rows[0]["Score %"] == f"{100 * told.score:.1f}"
-    assert rows[0]["± SE"] == f"≤{100 * told.se:.1f}"
+    assert rows[0]["SE"] == f"≤{100 * told.se:.1f}"
     assert rows[0]["Ties"] == str(sum(b - a + 1 for a, b in told.tied_with))
     shared = [row["Rank"] for row in rows if row["Rank"].endswith("=")]
     assert all(shared.count(rank) > 1 for rank in shared)
@@ -562,7 +563,7 @@ def test_a_board_on_a_terminal():
         "Phase: ongoing.",
         "95% rank range",
         "≤ ",
-        "Not measured",
+        "The intervals do not include",
         "Not ranked: a22: ",
         "--target subset",
     ):
@@ -622,16 +623,17 @@ def test_trials_that_were_never_repeated_are_in_the_intervals_as_an_upper_bound(
     once = answer(record_of(outcomes))
     assert once.agents[0].at["full"].upper_bound
     absent, bounded = words.not_measured_text(once).split(". ")
-    assert absent.startswith("Not measured, so not in any interval: how much an agent varies from run to run")
+    assert absent.startswith("The intervals do not include: how much full runs of an agent differ")
     assert "trials of one task" not in absent
     assert bounded == (
-        "Not measured, so the intervals use an upper bound: how much the trials of one task vary: no "
-        "agent has two valid trials of a task in one setting."
+        "No agent has two valid trials of a task, so the intervals use an upper bound for trial noise."
     )
-    assert words.confidence_text(once).endswith(" Other prompts, judges and days were not tested.")
+    assert words.confidence_text(once).endswith(" Other prompts, judges and dates were not tested.")
     alone = replace(once, not_measured=once.not_measured[:1])
     assert words.not_measured_text(alone) == bounded
-    assert words.confidence_text(alone) == "All rank ranges hold together with 95% confidence."
+    assert (
+        words.confidence_text(alone) == "With 95% confidence, all rank ranges are correct at the same time."
+    )
     repeated = answer(record_of(outcomes, n_trials=3, trial_variances=np.full(outcomes.shape, 0.1)))
     assert words.bounded_text(repeated) == ""
     assert words.not_measured_text(repeated) == f"{absent}."
@@ -645,8 +647,8 @@ def test_intervals_of_estimated_scores_are_about_a_full_run():
     board_of_both = answer(record_of(outcomes))
     assert any(line.at["full"].estimated for line in board_of_both.agents)
     assert words.covers_text(board_of_both, "full").startswith(
-        "The 95% intervals cover the agent's expected score on all tasks; for an estimated score, "
-        "the result of a full run."
+        "The 95% intervals are for the agent's mean score over many full runs; for an estimated score, "
+        "the score of one full run."
     )
 
 

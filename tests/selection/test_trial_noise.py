@@ -50,8 +50,8 @@ def test_a_board_says_so_wherever_an_interval_stands():
         assert {line.at[target].source for line in found.agents} == {LENT}
     assert {line.at["domain"].source for line in found.agents} == {""}
     assert f"borrow run-to-run noise ({LENT})" in found.notices[0]
-    assert words.bounded_text(found).startswith(
-        f"Not measured here, borrowed from another benchmark ({LENT})"
+    assert words.bounded_text(found).endswith(
+        f"The intervals use the trial noise of another benchmark ({LENT})."
     )
     assert found.targets["full"].second_run.lower_bound is False
     assert LENT in " ".join(printed.text(found, explain=True).split())
@@ -67,7 +67,7 @@ def test_agents_with_repeats_borrow_nothing_and_the_board_says_so():
     assert found.trial_noise == ""
     assert found.targets == without.targets
     assert found.agents == without.agents
-    assert f"({LENT}) is not used: agents here have repeated runs" in found.notices[0]
+    assert f"({LENT}) is not used: agents here have repeated trials" in found.notices[0]
 
 
 def test_none_is_borrowed_by_default():

@@ -125,7 +125,7 @@ def test_two_agents_in_time_say_less_than_twelve_left_out():
 def test_the_sentence_always_tells_how_random_tasks_do(random, se, said):
     told = verdict(validation(temporal={"mid_range": figures(0.96, random=random, se=se)}), "mid_range")
     assert told.sentence == (
-        "Does the subset rank like all tasks? Yes. For 12 agents that came after the tasks were chosen: "
+        "Do the ranking tasks rank like all tasks? Yes. For 12 agents that came after the tasks were chosen: "
         "96.0% of pairs are ordered as a full run would order them (99.9% of clearly different pairs). "
         f"A random subset of the same size {said}"
     )
@@ -154,24 +154,22 @@ def test_a_strategy_that_was_chosen_is_told_by_what_choosing_would_have_given():
     assert told.sentence.endswith("Each agent was tested with the strategy that was best until then.")
     told = verdict(validation("spread", loao=own), "spread")
     assert (told.pairs, told.chosen) == (0.97, "selected on the same data")
-    assert told.sentence.endswith("; then this is too high.")
+    assert told.sentence.endswith("the share is too high.")
     told = verdict(validation("mid_range", temporal=own, prequential=before), "mid_range")
     assert (told.pairs, told.chosen) == (0.95, "")
 
 
 def test_random_tasks_in_use_are_compared_with_nothing():
     told = verdict(validation("random", loao={"random": figures(0.9, random=None)}), "random")
-    assert "These tasks are a random subset themselves." in told.sentence
+    assert "The ranking tasks are themselves a random subset." in told.sentence
 
 
 def test_a_board_without_a_subset_says_so():
     found = answer(record_of(board(4, 60)))
     assert (found.verdict.word, found.verdict.reason) == ("no subset", found.why)
-    assert (
-        found.verdict.sentence == f"Does a subset rank like all tasks? No subset: {terms.clause(found.why)}."
-    )
-    assert no_subset("Only 3 tasks.").sentence.endswith("No subset: only 3 tasks.")
-    assert no_subset("GAIA has none.").sentence.endswith("No subset: GAIA has none.")
+    assert found.verdict.sentence == f"No ranking tasks are in use: {terms.clause(found.why)}."
+    assert no_subset("Only 3 tasks.").sentence.endswith("No ranking tasks are in use: only 3 tasks.")
+    assert no_subset("GAIA has none.").sentence.endswith("No ranking tasks are in use: GAIA has none.")
     assert words.verdict_text(found) == ""
     assert answer(record_of(board())).verdict is None
 
@@ -243,7 +241,7 @@ def test_without_intervals_of_full_scores_the_subset_is_ranked():
     found = answer(record_of(outcomes))
     assert found.target == "subset"
     assert found.why_target.startswith(
-        "most of those that ran it alone have no full score with an interval: completing needs 10 "
+        "most agents that ran only these have no full score with an interval: an estimate needs 10 "
     )
     assert answer(record_of(outcomes[:9])).target == "full"
 
@@ -320,9 +318,9 @@ def test_a_run_has_so_many_trials_under_each_compared_condition():
         assert one.se == pytest.approx(math.sqrt(np.mean(drawn.mean(axis=2).var(axis=0, ddof=1))), rel=0.03)
         assert one.cost_usd == pytest.approx(0.5 * 20 * 2 * one.n_trials)
     assert words.trials_text(told).startswith(
-        "If you run only the ranking tasks, run each twice under each of the 2 compared conditions. "
-        "Standard error of a typical agent's mean on them: "
-        f"{words.percent(told.options[0].se)} points with 1 trial under each for $20.0; "
+        "For about the cost of a full run, you can run each ranking task twice under each of the 2 compared "
+        "conditions. The standard error of the score on the ranking tasks is "
+        f"{words.percent(told.options[0].se)} points with 1 trial under each for $20.0, "
     )
 
 
@@ -383,7 +381,7 @@ def test_the_band_of_a_file_says_the_same(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)["trials"]
     assert told == json.loads(json.dumps(answer(record_of(outcomes)).as_plain()["trials"]))
     assert main(["band", str(tmp_path / "b.csv")]) == 0
-    assert "If you run only the ranking tasks, run each" in capsys.readouterr().out
+    assert "For about the cost of a full run, you can run each" in capsys.readouterr().out
 
 
 def test_under_full_runs_there_is_nothing_to_recommend():

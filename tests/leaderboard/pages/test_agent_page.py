@@ -47,7 +47,7 @@ def test_which_ranks_it_may_hold_and_what_it_passes(client, publish):
     text = text_of(seen(client, "c"))
     assert f"Rank 3 of 4 (95% rank range {told.rank_lower}–{told.rank_upper})." in text
     half = round(50 * (told.upper - told.lower), 1)
-    assert f"It scores 50.0 ± {half}% on all 10 tasks. Its cost is not stated." in text
+    assert f"Its score is 50.0 ± {half}% on all 10 tasks. Its cost is not stated." in text
 
 
 def test_with_a_subset_both_scores_carry_their_tasks(client, publish):
@@ -55,7 +55,9 @@ def test_with_a_subset_both_scores_carry_their_tasks(client, publish):
     publish(ladder(16, 40))
     text = text_of(seen(client, "a07"))
     # a07 passes task j where 16j < 8·40 − 1: 20 tasks, of which t13 to t19 are seven of 17.
-    assert re.search(r"It scores 50\.0 ± [\d.]+% on all 40 tasks and 41\.2 ± [\d.]+% on the 17 .*tasks", text)
+    assert re.search(
+        r"Its score is 50\.0 ± [\d.]+% on all 40 tasks \(41\.2 ± [\d.]+% on the 17 .*tasks\)", text
+    )
 
 
 def test_what_lies_between_failed_and_passed_is_a_score(client, publish):
@@ -70,8 +72,8 @@ def test_what_lies_between_failed_and_passed_is_a_score(client, publish):
             ]
         )
     )
-    assert re.search(r"It scores 37\.5[^%]*% on all 2 tasks", text_of(seen(client, "a")))
-    assert re.search(r"It scores 50\.0[^%]*% on all 2 tasks", text_of(seen(client, "b")))
+    assert re.search(r"Its score is 37\.5[^%]*% on all 2 tasks", text_of(seen(client, "a")))
+    assert re.search(r"Its score is 50\.0[^%]*% on all 2 tasks", text_of(seen(client, "b")))
 
 
 def test_an_estimated_score_is_marked(client, publish):
@@ -80,10 +82,10 @@ def test_an_estimated_score_is_marked(client, publish):
     at = line_of(board, "newcomer").at["full"]
     text = text_of(seen(client, "newcomer"))
     assert (
-        f"It scores ~{100 * at.score:.1f} ± {50 * (at.upper - at.lower):.1f}% on all 40 tasks and 100.0"
+        f"Its score is ~{100 * at.score:.1f} ± {50 * (at.upper - at.lower):.1f}% on all 40 tasks (100.0"
         in text
     )
-    assert "~ Estimated from the tasks that it ran." in text
+    assert "~ Estimated from the tasks that the agent ran." in text
     assert "Estimated" in text.split("About this agent")[1]  # the mark in words
 
 
@@ -100,7 +102,7 @@ def test_without_a_rank_it_says_why(client, publish):
 
 def test_of_one_task_it_is_said_so(client, publish):
     publish({"only": "0"})
-    assert "It scores 0.0% on the one task" in text_of(seen(client, "only"))
+    assert "Its score is 0.0% on the one task" in text_of(seen(client, "only"))
     assert "The one task" in text_of(client.get("/b/toy"))
     assert "All 1 task" not in text_of(client.get("/b/toy?view=all"))
 
@@ -108,7 +110,7 @@ def test_of_one_task_it_is_said_so(client, publish):
 def test_one_agent_is_better_than_nobody(client, publish):
     publish({"only": "01" * 10})
     text = text_of(seen(client, "only"))
-    assert "The only ranked agent so far. It scores 50.0" in text
+    assert "The only ranked agent so far. Its score is 50.0" in text
     assert "Neighbours on the board" not in text
 
 
@@ -146,9 +148,9 @@ def costly(costs):
 
 def test_a_run_costs_what_its_tasks_cost(client, publish):
     publish(costly({"a": 1.5, "b": 2.0, "c": 0.001}))
-    assert "on all 10 tasks at $15.0 per run." in text_of(seen(client, "a"))
+    assert "on all 10 tasks at $15.0 per full run." in text_of(seen(client, "a"))
     # c: a cent, under a fiftieth of the median of $15.
-    assert "Its stated cost of $0.01 per run is implausible." in text_of(seen(client, "c"))
+    assert "Its stated cost of $0.01 per full run is implausible." in text_of(seen(client, "c"))
 
 
 def test_hidden_costs_stay_hidden(client, publish):
@@ -157,7 +159,7 @@ def test_hidden_costs_stay_hidden(client, publish):
     Policy.objects.create(**{name: value for name, value in values.items() if name != "id"})
     page = seen(client, "a")
     assert "$" not in text_of(page)
-    assert "on all 10 tasks. Rank on all 10 tasks" in text_of(page)
+    assert "on all 10 tasks. The rank is from board 1" in text_of(page)
     assert "Cost hidden" in text_of(page)
 
 
@@ -169,11 +171,10 @@ def test_the_strip_is_what_it_passes_from_the_easiest_on(client, publish):
     # The others: 1 1 ⅔ ⅔ ⅔ ⅔ ⅓ ⅓ 0 0 = 16/30, c has 15/30: moved by −1/30.
     expected = [1, 1, 2 / 3, 2 / 3, 2 / 3, 2 / 3, 1 / 3, 1 / 3, 0, 0]
     cells = rows_of(seen(client, "c"), "")
-    assert [row[2] for row in cells] == [f"{max(0, 100 * one - 10 / 3):.1f}%" for one in expected]
+    assert [row[2] for row in cells] == [f"{max(0, 100 * one - 10 / 3):.0f}%" for one in expected]
     assert [row[0] for row in cells][6:8] == ["t07", "t06"]
-    assert "average of up to 10 neighbouring agents, adjusted for this agent’s score." in text_of(
-        seen(client, "c")
-    )
+    said = "Expected: mean of the 3 agents nearest in rank, minus 3.3 points for the difference in score."
+    assert said in text_of(seen(client, "c"))
 
 
 # Four pass t00 to t03 and one more; "odd" fails t00 and passes t09, which none of the others does.
@@ -192,10 +193,12 @@ def test_surprises_are_listed_with_what_was_expected(client, publish):
     text = text_of(seen(client, "odd"))
     # Neighbours pass 1 1 1 .8 .6 .4 .4 .2 0 0 = 5.4 of 10, it passes 5: moved by −.04. At most 20%: t07
     # (.16), t08 and t09 (0); at least 80%: t00 to t02 (.96): .16 passes and .12 failures come by chance.
-    assert "Surprising passes 1 of the 3 tasks where at most 20% was expected; about 0.2 by chance." in text
-    assert "t09 : 0% expected from 5 neighbours" in text
-    assert "Surprising failures 1 of the 3 tasks where at least 80% was expected; about 0.1 by chance" in text
-    assert "t00 : 96% expected from 5 neighbours" in text
+    few, many = (
+        f"1 on the 3 tasks with an expected result of {share}." for share in ("at most 20%", "at least 80%")
+    )
+    assert f"Surprising passes {few} About 0.2 are expected by chance. t09 : 0% expected" in text
+    assert f"Surprising failures {many} About 0.1 are expected by chance. t00 : 96% expected" in text
+    assert "mean of the 5 agents nearest in rank, minus 4.0 points" in text
     task = Task.objects.get(name="t09")
     assert f'<a href="/b/toy/tasks/{task.pk}"><bdi>t09</bdi></a>' in seen(client, "odd").content.decode()
     assert seen(client, "odd").content.decode().count('<path class="f-pareto"') == 1
@@ -373,9 +376,9 @@ def test_an_agent_that_was_merged_is_found_at_the_other(client, publish):
     assert (response.status_code, response["Location"]) == (302, f"/b/toy/agents/{agent('a').pk}")
     recomputed(as_of=LATER)
     text = text_of(seen(client, "a"))
-    assert "It scores 70.0" in text
+    assert "Its score is 70.0" in text
     assert "2 submissions" in text
-    assert "2nd submission, delivered as old name :" in text
+    assert "2nd submission, submitted as old name :" in text
     assert "Called before old name" in text
 
 

@@ -54,7 +54,7 @@ def test_of_an_agent_that_may_hold_several(client, publish):
 
 
 def test_of_an_agent_without_a_rank(client, three):
-    assert said(asked(client, "stopped"))[1] == ["Toy", "listed, not ranked"]
+    assert said(asked(client, "stopped"))[1] == ["Toy", "not ranked"]
 
 
 def test_a_rank_without_an_interval_is_not_told(three):

@@ -70,11 +70,13 @@ def test_its_sentences_are_those_of_the_answer(client, ongoing, target):
         words.savings_text(board.savings),
         board.why,
         words.bounded_text(board),
-        "No interval here holds these: " + " ".join(words.in_no_interval(board)),
+        "The intervals do not include: " + " ".join(words.in_no_interval(board)),
         *words.other_notices(board),
-        *printed.legend(board, target, table.columns(board, target)).values(),
     ):
         assert " ".join(said.split()) in text
+    wide = text_of(client.get(f"/b/toy?target={target}&view=all"))
+    legend = printed.legend(board, target, table.columns(board, target)).values()
+    assert all(" ".join(said.split()) in wide for said in legend)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -98,14 +100,13 @@ def test_its_cells_are_those_of_the_answers_table(client, ongoing, target, view)
     for cells, row in zip(ranked, seen, strict=True):
         assert row[place["Rank"]] == cells["Rank"]
         assert row[ranks].removesuffix("not known") == cells["95% ranks"]
-        score = said(row[place["Subset" if target == "subset" else "Score"]])
+        score = said(row[place["Ranking" if target == "subset" else "Score"]])
         assert score.split(" ±")[0] == cells[table.HEADS[target]]
         assert row[interval].removesuffix("not known") == cells["95%"]
         assert said(row[place[other.split(" ")[0]]]) == cells[table.other_head(target)]
         assert row[place["Date"]] == cells["Date"][: 10 if view else 7]
         if view:
-            error = row[place["±"]].removesuffix("not known").split(" ")[0]
-            assert error.removeprefix("±") == cells["± SE"]
+            assert row[place["SE"]].removesuffix("not known").split(" ")[0] == cells["SE"]
             assert row[place["naive"]].removesuffix("not known") == cells["naive"]
             assert row[place["Ties"]] == cells["Ties"]
             assert row[place["Tasks"]] == cells["Tasks"]
@@ -118,15 +119,16 @@ def said(cell):
 
 def test_a_score_stands_under_its_task_set(client, ongoing):
     m, k = ongoing.n_tasks, standings_of(ongoing).subset.size
-    assert {f"Score % all {m} tasks", f"On {k} %"} <= set(heads_of(client.get("/b/toy")))
-    assert {f"Subset % {k} tasks", f"All {m} %"} <= set(heads_of(client.get("/b/toy?target=subset")))
-    assert "Score % like these" in heads_of(client.get("/b/toy?target=domain"))
+    assert {f"Score % all {m} tasks", f"On {k} ranking tasks %"} <= set(heads_of(client.get("/b/toy")))
+    assert {f"Ranking tasks % {k} tasks", f"All {m} tasks %"} <= set(
+        heads_of(client.get("/b/toy?target=subset"))
+    )
+    assert "Score % tasks like these" in heads_of(client.get("/b/toy?target=domain"))
 
 
 def test_counts_say_what_they_count(client, ongoing):
     text = text_of(client.get("/b/toy?target=full"))
-    assert "Agents 17 ranked, of 18 listed" in text
-    assert "Complete agents 16 ran all tasks" in text
+    assert "Agents 17 of 18 ranked, 16 with results on at least 95% of the tasks" in text
     assert "1 agent is not ranked" in text
     assert "All columns · CSV of these rows 17 agents" in text
 
@@ -143,8 +145,8 @@ def test_a_standard_error_of_one_trial_is_marked_as_an_upper_bound(client, ongoi
     line = next(line for line in standings_of(ongoing).agents if line.agent == "a08")
     assert line.at["full"].upper_bound
     row = row_of(client.get("/b/toy?view=all"), "a08")
-    assert f"≤{100 * line.at['full'].se:.1f} upper bound" == row["±"]
-    assert "≤ Upper bound: one run per task." in text_of(client.get("/b/toy"))
+    assert f"≤{100 * line.at['full'].se:.1f} upper bound" == row["SE"]
+    assert "≤ Upper bound, because each task has one trial." in text_of(client.get("/b/toy?view=all"))
 
 
 def test_an_estimated_score_is_marked(client, ongoing):
@@ -433,7 +435,7 @@ class TestChart:
         ranked = [line for line in board.agents if line.at["full"].rank]
         half = {line.agent: 50 * (line.at["full"].upper - line.at["full"].lower) for line in ranked}
         assert sorted(re.findall(r"<title>(.*?)</title></circle>", page)) == sorted(
-            f"{agent}: {row['Score %']} ± {half[agent]:.1f}%, {row['Cost']} a run, {row['Date']}"
+            f"{agent}: {row['Score %']} ± {half[agent]:.1f}%, {row['Cost']} per full run, {row['Date']}"
             for row in table.rows(board)
             if row["Rank"] and (agent := row["Agent"])
         )
@@ -457,7 +459,7 @@ class TestChart:
         publish("\n".join([head, *silent]) + "\n")
         page = client.get("/b/toy")
         assert "1 agent without a plausible cost of all its trials is not drawn." in text_of(page)
-        dots = [text for text in chart_of(client).itertext() if "0 a run" in text]
+        dots = [text for text in chart_of(client).itertext() if "0 per full run" in text]
         assert len(dots) == 15
         assert not any(dot.startswith(best) for dot in dots)
         assert "cheapest that could be best" in text_of(page)
@@ -478,7 +480,10 @@ class TestChart:
 
     def test_without_costs_it_is_the_score_through_time(self, client, ongoing):
         text = text_of(client.get("/b/toy"))
-        assert "Date Scores Line: the best score so far. SVG Score through time, on all 40 tasks" in text
+        assert (
+            "Date Scores The line is the best score up to each date. SVG Score over time, on all 40 tasks"
+            in text
+        )
         assert client.get("/b/toy?plot=cost").content == client.get("/b/toy").content
         assert client.get("/b/toy/plots/cost.svg").status_code == 404
 
@@ -537,7 +542,7 @@ def test_what_is_known_is_not_commented_on(client, ongoing, address):
 def test_a_target_that_nothing_is_said_about_says_why(client, publish):
     board = standings_of(publish(ladder(3, 20)))
     response = client.get("/b/toy?target=subset")
-    assert f"The subset: {words.clause(board.targets['subset'].reason)}." in text_of(response)
+    assert f"Ranking tasks: {words.clause(board.targets['subset'].reason)}." in text_of(response)
     assert "target=subset" not in response.content.decode()
     assert response.content == client.get("/b/toy?target=full").content
 
@@ -561,7 +566,7 @@ def priced(outcomes, **options):
 def test_costs_are_shown_with_their_basis(client, publish):
     publish(priced(graded(16, 20)))
     text = text_of(client.get("/b/toy?view=all"))
-    assert "Cost $50.0 per run of all tasks, assuming that every task costs the same" in text
+    assert "Cost $50.0 per full run, assuming that every task costs the same" in text
     assert row_of(client.get("/b/toy"), "a08")["Cost"] == "$50.0"
     assert client.get("/api/v1/benchmarks/toy/board").json()["agents"][0]["cost_usd"] == 50
 
@@ -588,7 +593,7 @@ def test_an_agent_that_was_repeated_looks_no_dearer(client, publish, n_trials):
     page = client.get("/b/toy")
     assert {row_of(page, agent)["Cost"] for agent in ("once", "more")} == {"$20.0"}
     assert client.get("/b/toy/board.md").content.decode().count("| $20.0 |") == 2
-    assert "A run is one trial of each task." in text_of(page)
+    assert "A full run is each task once." in text_of(page)
 
 
 def test_costs_that_the_policy_hides_are_nowhere(client, publish):
@@ -670,7 +675,7 @@ def test_the_notices_stand_before_the_ranks(client, publish):
     board = standings_of(publish(marks | {f"b{i}": "1" * 5 + "." * 15 for i in range(3)}))
     text = text_of(client.get("/b/toy"))
     others = words.other_notices(board)
-    way_out = "whoever operates the board may have missing outcomes counted as failures"
+    way_out = "if an operator counts missing results as failures"
     assert any(way_out in notice for notice in others)
     assert all(text.index(notice.replace("`", "")) < text.index("Not ranked") for notice in others)
 
@@ -687,8 +692,8 @@ def test_the_verdict_of_a_validation_leads_to_its_page(client, publish):
 
 def test_it_names_its_version(client, ongoing):
     text = text_of(client.get("/b/toy"))
-    assert "As of 1 June 2026, 12:05 UTC" in text
-    assert f"Data version {ongoing.data_version}" in text
+    assert "1 June 2026, 12:05 UTC" in text
+    assert f"data version {ongoing.data_version}" in text
     assert ongoing.digest in text
     assert f"Board {ongoing.number} · 1 June 2026" in text
     page = client.get("/b/toy").content
@@ -711,12 +716,12 @@ def test_it_names_its_version(client, ongoing):
 def test_each_phase_is_told_in_words(client, publish, outcomes, phase, asked):
     board = standings_of(publish(outcomes))
     text = text_of(client.get("/b/toy"))
-    assert f"{phase} {words.scores_text(board)}" in text
+    assert f"Phase: {phase.lower()} {words.scores_text(board)}" in text
     assert re.search(f"Phase {phase}\\. [^<]*{re.escape(asked)}", text)
-    assert f"{'Why no subset' if board.subset is None else 'The subset'} {board.why}" in text
+    assert f"{'No ranking tasks' if board.subset is None else 'Ranking tasks'} {board.why}" in text
 
 
-BATCHES = "starts with tasks near a pass rate of 50% and continues in batches."
+BATCHES = "first runs tasks with a pass rate near 50%, then more tasks in batches."
 
 
 @pytest.mark.parametrize(
@@ -790,7 +795,7 @@ def test_frozen_intake_and_changed_data_are_told(client, publish):
     Benchmark.objects.update(data_version=7)
     text = text_of(client.get("/b/toy"))
     assert "Submissions are closed since 2026-06-01 : the season is over" in text
-    assert "The data have changed" in text
+    assert "Results have changed" in text
 
 
 def test_that_all_was_withdrawn_is_told(client, publish, capsys):
@@ -799,8 +804,8 @@ def test_that_all_was_withdrawn_is_told(client, publish, capsys):
     uuids = [str(uuid) for uuid in Submission.objects.values_list("uuid", flat=True)]
     call_command("unload", *uuids, "--reason", "the wrong file")
     text = text_of(client.get("/b/toy"))
-    assert "All outcomes were withdrawn since this board was published" in text
-    assert "The data have changed" not in text
+    assert "All results were withdrawn since this board was published" in text
+    assert "Results have changed" not in text
     capsys.readouterr()
     call_command("standings", "toy")
     told = capsys.readouterr().out

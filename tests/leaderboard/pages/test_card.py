@@ -133,4 +133,4 @@ def test_the_words_beside_it(client, publish, settings):
     assert "<script>alert" not in page
     assert 'property="og:title" content="&lt;/title&gt;' in page
     assert 'property="og:image" content="https://board.example/b/toy/card.png"' in page
-    assert "over all 20 tasks" in page.split('property="og:description" content="')[1].split('"')[0]
+    assert "on all 20 tasks" in page.split('property="og:description" content="')[1].split('"')[0]

@@ -22,7 +22,7 @@ def test_number_date_address_and_digest(client, two):
     assert text.startswith("Toy, board 2. Bandstand, 1 June 2026. http://testserver/b/toy/v2\n")
     assert f"Digest of the board (SHA-256): {two.digest}\n" in text
     assert "The benchmark itself: not stated" in text
-    assert "Licence of its outcomes: not stated" in text
+    assert "Licence of the results: not stated" in text
     assert "@misc{toy-board-2," in text
     assert "year = {2026}" in text
     assert "month = {jun}" in text

@@ -66,10 +66,7 @@ def test_differences_are_counted_by_hand(client, toy):
     text = text_of(response)
     assert "Compare with a15" in text
     assert "wins 0, loses 1, same on 19 tasks" in text
-    assert (
-        "One of these two is tied with the reference. a05 is clearly worse. Scores are on all 20 tasks."
-        in text
-    )
+    assert "One of these two is tied with the reference (95%). a05 is clearly worse." in text
     assert "They differ on 12 of 20 tasks" in text
 
 
@@ -138,16 +135,16 @@ def test_facts_stand_side_by_side_and_what_differs_from_the_reference_is_bold(cl
             for i, a in enumerate(("a05", "a04", "a03"))
         ],
         "Score on all 20 tasks": [score(at["a05"]), *(f"*{score(at[a])}" for a in ("a04", "a03"))],
-        "Cost per run": ["$10.0", "$10.0", "*$5.00"],
-        "Tokens per run": ["2.4 k", "*–not stated", "*–not stated"],
-        "Time per run": ["3 min", "*–not stated", "*–not stated"],
+        "Cost per full run": ["$10.0", "$10.0", "*$5.00"],
+        "Tokens per full run": ["2.4 k", "*–not stated", "*–not stated"],
+        "Time per full run": ["3 min", "*–not stated", "*–not stated"],
         "Date": ["2026-02-04"] * 3,
         "Organisation": ["Acme", "*–not stated", "*–not stated"],
         "Weights": ["open", "*–not stated", "*–not stated"],
         "Trust": ["verified"] * 3,
     }  # no agent states a link
     Policy.objects.create(benchmark=Benchmark.objects.get(), number=2, show_costs=False)
-    assert "Cost per run" not in facts(client.get(address("a05", "a04")))
+    assert "Cost per full run" not in facts(client.get(address("a05", "a04")))
 
 
 def test_numbers_of_facts_are_short():
@@ -343,27 +340,27 @@ def differences(*words):
 @pytest.mark.parametrize(
     ("words", "verdict", "rest"),
     [
-        (["tied"], "They are tied.", "Scores are on all 20 tasks."),
-        (["worse"], "a0 is clearly worse (95%).", "Scores are on all 20 tasks."),
-        (["tied", "tied"], "Both are tied with the reference.", "Scores are on all 20 tasks."),
-        (["tied"] * 4, "All four are tied with the reference.", "Scores are on all 20 tasks."),
+        (["tied"], "They are tied: no clear difference (95%).", ""),
+        (["worse"], "a0 is clearly worse (95%).", ""),
+        (["tied", "tied"], "Both are tied with the reference (95%).", ""),
+        (["tied"] * 4, "All four are tied with the reference (95%).", ""),
         (
             ["tied", "tied", "tied", "worse"],
-            "Three of these four are tied with the reference.",
-            "a3 is clearly worse. Scores are on all 20 tasks.",
+            "Three of these four are tied with the reference (95%).",
+            "a3 is clearly worse.",
         ),
         (
             ["better", "worse", "worse"],
-            "None of these three is tied with the reference.",
-            "a0 is clearly better. a1 and a2 are clearly worse. Scores are on all 20 tasks.",
+            "None of these three is tied with the reference (95%).",
+            "a0 is clearly better. a1 and a2 are clearly worse.",
         ),
-        (["", ""], "These data cannot order them.", "Scores are on all 20 tasks."),
+        (["", ""], "These data cannot order them.", ""),
     ],
 )
 def test_the_verdict_counts_who_is_tied(words, verdict, rest):
     found = differences(*words)
     assert re.sub("<[^>]+>", "", verdict_of(found)) == verdict
-    assert re.sub("<[^>]+>", "", rest_of(found, "all 20 tasks")) == rest
+    assert re.sub("<[^>]+>", "", rest_of(found)) == rest
 
 
 def test_agents_are_called_by_the_names_that_were_delivered(client, db):

@@ -44,7 +44,7 @@ class TestPermalink:
     def test_the_latest_board_has_a_permalink_that_says_the_same(self, client, two):
         assert client.get("/b/toy/v2").content == client.get("/b/toy").content
         assert "Not the latest" not in text_of(client.get("/b/toy/v2"))
-        assert '<a href="/b/toy/v2">2</a>' in client.get("/b/toy").content.decode()
+        assert '<a href="/b/toy/v2">Board 2</a>' in client.get("/b/toy").content.decode()
 
     def test_the_digest_is_on_the_page(self, client, two):
         for board in Board.objects.all():
@@ -65,7 +65,7 @@ class TestPermalink:
         response = client.get("/b/toy/v1")
         assert "<s><bdi>a02</bdi></s>" in response.content.decode()
         assert response.content.decode().count("<s>") == 1
-        assert "Struck out is what was withdrawn since" in text_of(response)
+        assert "Agents withdrawn since are struck out" in text_of(response)
         after = [[cell.removesuffix(" withdrawn since") for cell in row] for row in rows_of(response)]
         assert after == before
         # The latest board is older than the withdrawal, too.
@@ -78,7 +78,7 @@ class TestPermalink:
             text = client.get(f"/b/toy/board.md{asked}").content.decode()
             marked = [row for row in text.splitlines() if "withdrawn since" in row]
             assert [row.split(" | ")[2] for row in marked] == ["~~a02~~ withdrawn since"]
-            assert ("Not the latest board: board 2 is." in text) == says_old
+            assert ("Board 2 is newer." in text) == says_old
 
     def test_who_took_back_one_of_two_deliveries_is_not_struck_out(self, client, publish):
         publish({"a": "01..", "b": "0011"}, {"a": "..11"})

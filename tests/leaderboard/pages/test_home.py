@@ -33,7 +33,7 @@ def row(client):
 def test_without_a_benchmark_it_says_what_one_is_made_of(client, db):
     response = client.get("/")
     assert response.status_code == 200
-    assert "one row for each run of an agent on a task" in text_of(response)
+    assert "one row per trial: one attempt of one agent at one task" in text_of(response)
     assert "manage.py" not in text_of(response)
 
 

@@ -190,7 +190,7 @@ def test_an_unsuited_benchmark_says_what_a_new_agent_runs_in_batches(client, db)
     toy = Benchmark.objects.get()
     Policy.objects.create(benchmark=toy, number=2, assignment="staged")
     study, _ = validate(benchmark=toy, as_of=AS_OF)
-    asked = "A new agent starts with tasks near a pass rate of 50% and continues in batches."
+    asked = "A new agent first runs tasks with a pass rate near 50%, then more tasks in batches."
     assert f"No ranking tasks: {study.result['subset']['reason']}. {asked}" in text_of(
         client.get("/b/toy/validity")
     )
