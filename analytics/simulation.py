@@ -54,7 +54,6 @@ MODELS = {
     "Damson 5": (0.7, False, 0.06),
     "Aster 3": (0.75, False, 0.13),
 }
-OPEN = ("Cinder 70", "Damson 4", "Cinder 120", "Damson 5")  # their weights
 SHARE, SCAFFOLD_RELEASED, TURNS = np.array(list(SCAFFOLDS.values())).T
 MODEL_RELEASED, IS_SMALL, PRICE = np.array(list(MODELS.values()), dtype=np.float64).T
 
@@ -280,7 +279,6 @@ def flat_rows(simulated: SimulatedBenchmark, benchmark: str = "demonstration") -
         "agent": _chosen(simulated.agents, agent),
         "scaffold": _chosen(simulated.scaffolds, agent),
         "model": _chosen(simulated.models, agent),
-        "weights": _chosen(["open" if one in OPEN else "closed" for one in simulated.models], agent),
         "submitted_at": _chosen([day.isoformat() for day in simulated.dates], agent),
         "task": _chosen(simulated.tasks, task),
         "trial": [int(t) + 1 for t in trial],

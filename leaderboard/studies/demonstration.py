@@ -10,6 +10,7 @@ from analytics.simulation import demonstration, flat_rows
 
 TITLE = "Demonstration"
 N_NEWCOMERS = 6
+OPEN_MODELS = ("Cinder 70", "Damson 4", "Cinder 120", "Damson 5")
 
 
 def write_history(path: Path) -> None:
@@ -27,6 +28,7 @@ def _write(path: Path, wanted: Callable[[pa.Table, pa.ChunkedArray], pa.ChunkedA
 
     simulated = demonstration()
     rows = pa.table(flat_rows(simulated, benchmark=TITLE))
+    rows = rows.append_column("open_model", pc.is_in(rows["model"], pa.array(OPEN_MODELS)))
     by_date = sorted(zip(simulated.dates, simulated.agents, strict=True))
     is_late = pc.is_in(rows["agent"], pa.array([name for _, name in by_date[-N_NEWCOMERS:]]))
     arrow_csv.write_csv(rows.filter(wanted(rows, is_late)), path)

@@ -17,7 +17,6 @@ COLUMNS = [
     "agent",
     "scaffold",
     "model",
-    "weights",
     "submitted_at",
     "task",
     "trial",
