@@ -56,7 +56,7 @@ def approve(request: ActionRequest) -> ActionResult:
     from leaderboard.operations.reselections import approve
 
     subset = approve(reselection=request.row, variant=request.cleaned_data["variant"], **request.decision)
-    return ActionResult(f"Version {subset.number} of the subset is active.")
+    return ActionResult(f"Ranking tasks, version {subset.number}, are active.")
 
 
 @action("reject", "Reject", "The subset in use stays.", is_open=_is_proposed)

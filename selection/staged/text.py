@@ -47,8 +47,8 @@ class WalkState:
         estimate = ""
         if self.score is not None and self.lower is not None and self.upper is not None:
             estimate = (
-                f"estimated at {percent(self.score)}% on all tasks ({percent(self.lower)} to "
-                f"{percent(self.upper)} with 95%) from {counted(self.n_run, 'task')}; "
+                f"estimated at {percent(self.score)}% on all tasks (95% interval {percent(self.lower)} to "
+                f"{percent(self.upper)}) from {counted(self.n_run, 'task')}; "
             )
         text = estimate + self._left
         return text[0].upper() + text[1:]
