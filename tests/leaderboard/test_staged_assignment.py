@@ -672,8 +672,8 @@ class TestBoard:
         ):
             assert savings["so_far"] == spared | {"n_not_measured": 1, "n_chosen": 1}
         said = (
-            "So far 1 run (1 on tasks chosen for its agent) saved "
-            f"{N_TASKS - told['n_run']} tasks of a full evaluation."
+            "So far 1 agent (1 with tasks chosen for it) saved "
+            f"{N_TASKS - told['n_run']} tasks of a full run."
         )
         assert words.savings_text(standings_of(board).savings).endswith(said)
         assert said in client.get("/b/toy").content.decode()
