@@ -28,7 +28,8 @@ demo: .venv/run  ## a board of SWE-bench Verified (FILE=outcomes.csv: yours, wit
 	@$(PY) manage.py demo $(if $(FILE),--file "$(FILE)") $(OPTIONS) $(if $(EXAMPLE),--example "$(EXAMPLE)") $(if $(filter 0,$(SERVE)),,--serve --port $(PORT))
 
 site: .venv/run  ## FILE=results.csv: its board as a folder of web pages, site/ (OUT=folder); OPTIONS of `manage.py site`, such as --validate
-	@$(PY) manage.py site "$(or $(FILE),$(error Which file? Type: make site FILE=results.csv))" --out "$(OUT)" $(OPTIONS)
+	@$(PY) manage.py site "$(or $(FILE),$(error Which file? Type: make site FILE=results.csv))" --out "$(OUT)" $(OPTIONS) || { \
+	  echo 'Options of this command stand in OPTIONS, for example: make site FILE=… OPTIONS="--percent"' >&2; exit 2; }
 
 serve: .venv/run  ## serve what is stored, with the scheduler; Ctrl-C ends both; PORT=8000
 	@$(PY) manage.py migrate --verbosity 0 && exec $(PY) manage.py serve --port $(PORT)

@@ -36,6 +36,7 @@ from analytics.flat_file import (
     FlatFileError,
     excerpt,
     from_arrow,
+    unique,
 )
 from analytics.flat_file.columns import LABELS, MEASURED, SETTING, aliases_in
 from analytics.flat_file.faults import Limits, printable, quoted, refuse
@@ -50,7 +51,7 @@ from analytics.workbooks import OLE, ZIP, bounded
 
 NOT_STATED = "not stated"  # as files say of a scaffold or a model
 DELIMITERS = ("\t", ";", "|", ",")
-MAX_TEXT_CELLS = 20_000_000
+MAX_TEXT_CELLS, MAX_HEADS = 20_000_000, 50_000
 N_LOOKED, N_NAMED = 50, 8  # rows in which the header is looked for, and heads that a refusal lists
 OTHER_NAMES = {**ALIASES, "date": "submitted_at", "task_name": "task", "agent_name": "agent"}
 OTHER_NAMES |= {f"{noun}{end}": "agent" for noun in ("system", "submission") for end in ("", "_name")}
@@ -60,6 +61,7 @@ OTHER_NAMES |= {
 OUTCOMES = {"resolved", "solved", "passed", "pass", "success", "correct", "is_correct", "result", "reward"}
 PASSED = ("1", "true", "pass", "passed", "resolved", "yes", "✓", "✔", "☑", "✅")
 FAILED = ("0", "false", "fail", "failed", "unresolved", "no", "✗", "✘", "☒", "❌")
+BLANK_WORDS = dict.fromkeys(("-", "–", "—", "n/a", "na", "nan", "null"), "")
 TRUTH_WORDS = dict.fromkeys(PASSED, "1") | dict.fromkeys(FAILED, "0")
 NOT_NAMES = {
     *("total", "grand_total", "sum", "mean", "average", "overall", "score", "accuracy", "resolved"),
@@ -167,7 +169,7 @@ def _is_records(text: str) -> bool:
 
 def _keys(record: str) -> list[str]:
     try:
-        return list(json.loads(record))
+        return list(_record(record))
     except (ValueError, RecursionError):
         return []
 
@@ -381,7 +383,7 @@ def _parse_delimited(text: str) -> Any:
         n_fields[mark] = sorted(len(row) for row in rows if row) or [1]
     mark = max(DELIMITERS, key=lambda mark: n_fields[mark][len(n_fields[mark]) // 2])
     n_cells = max(text.count("\n"), text.count("\r")) * n_fields[mark][-1]
-    if n_cells > MAX_TEXT_CELLS:
+    if n_cells > MAX_TEXT_CELLS or n_fields[mark][-1] > MAX_HEADS:
         raise _too_many(n_cells)
     lines.seek(0)
     try:
@@ -394,21 +396,44 @@ def _parse_delimited(text: str) -> Any:
 
 
 def _too_many(n_cells: int) -> FlatFileError:
-    rule = f"the table has {n_cells:,} cells, more than the limit of {MAX_TEXT_CELLS:,}"
+    rule = f"the table has {n_cells:,} cells; the limits are {MAX_TEXT_CELLS:,}, and {MAX_HEADS:,} columns"
     return refuse(f"{rule}; write it as a flat file (docs/flat-file.md)")
 
 
 def _parse_records(text: str) -> Any:
     """Read a JSON object a line; the keys of all become a header."""
-    pandas = pandas_there()
-    try:
-        records = pandas.read_json(io.StringIO(text), lines=True, dtype=False, precise_float=True)
-    except (TypeError, ValueError):
-        raise refuse("a line is not a JSON object; write one object a line") from None
-    if records.size > MAX_TEXT_CELLS:
-        raise _too_many(records.size)
-    cells = records.astype(object).where(records.notna(), "").map(_cell_text)
-    return pandas.DataFrame([[*map(str, cells.columns)], *cells.to_numpy().tolist()])
+    records = list[dict[str, str]]()
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                records.append({name: _json_text(value) for name, value in _record(line).items()})
+            except (ValueError, RecursionError):
+                rule = f"line {number:,} is not a JSON object with names that differ; write one object a line"
+                raise refuse(rule) from None
+    heads = list(dict.fromkeys(name for record in records for name in record))
+    if (n_cells := len(heads) * len(records)) > MAX_TEXT_CELLS:
+        raise _too_many(n_cells)
+    rows = ([record.get(name, "") for name in heads] for record in records)
+    return pandas_there().DataFrame([list(map(_normalize_space, heads)), *rows])
+
+
+def _record(line: str) -> dict[str, Any]:
+    found = json.loads(
+        line,
+        object_pairs_hook=unique,
+        parse_float=str,
+        parse_int=str,
+        parse_constant=str,  # as typed
+    )
+    if not isinstance(found, dict):
+        raise ValueError
+    return found
+
+
+def _json_text(value: object) -> str:
+    if isinstance(value, dict | list):
+        return _normalize_space(json.dumps(value, ensure_ascii=False))
+    return "" if value is None else _cell_text(value)
 
 
 def _why_uneven(error: str) -> str:
@@ -580,6 +605,10 @@ def _read_values(table: _Table, epoch: date, options: TableOptions) -> tuple[Any
     if blank_is == "fail":
         frame.loc[blank, "outcome"] = "0"
         return frame, table.rows, 0
+    if blank_is is None and blank.any() and not table.across:  # a row is a trial, though it has no result
+        frame.loc[blank, "valid"] = "0"
+        frame["valid"] = frame["valid"].fillna("1")
+        return frame, table.rows, int(blank.sum())
     return frame[~blank], table.rows[~blank], int(blank.sum())
 
 
@@ -598,6 +627,8 @@ def read_outcomes(texts: Any, *, percent: bool) -> Any:
 
 def _read_outcome(text: str) -> str:
     word = text.lower().replace("\ufe0f", "")
+    if word in BLANK_WORDS:
+        return ""
     if percent := PERCENT.fullmatch(text):
         share = Decimal(percent[1].replace(",", ".")) / 100
         return f"{share:f}" if share <= 1 else text

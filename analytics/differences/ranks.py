@@ -202,8 +202,8 @@ def check_draws(agents: Sequence[str], n_draws: int, code: str) -> None:
 NOTES: Mapping[Method, str] = {
     "variance function": "assumes that agents with one trial are as noisy as those with repeats; if their "
     "variance is 1.3 times larger, 9% of simulated boards claim a wrong order instead of 5%",
-    "neyman": "rank ranges of agents without repeated trials are wider than necessary, because the spread "
-    "over tasks counts as error",
+    "neyman": "agents without repeated trials are compared task by task; their differences between tasks "
+    "count as error, so rank ranges are usually wider than with repeats",
     "calibration": "estimated scores use the error of their calibration",
 }
 FEW_TASKS = 10

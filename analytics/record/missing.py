@@ -38,10 +38,12 @@ def resolve(counting: Counting, read: Callable[[Counting], Record]) -> Resolutio
     counting = replace(counting, missing="gap")
     before = read(counting)
     n = np.count_nonzero(_loaded(before))
-    if n < MIN_AGENTS:  # also where conditions that a submitter brought leave out those of the operator
-        return Resolution(counting, before)
+    found = _changed(counting, before, read) if n >= MIN_AGENTS else _with_void(counting, read)
+    if n < MIN_AGENTS:
+        if found is None:
+            return Resolution(counting, before)
+        n = np.count_nonzero(_loaded(found[0]))
     reason = f"{_n_ranked(before):,} of {n:,} agents can be ranked on all {before.n_tasks:,} tasks"
-    found = _changed(counting, before, read)
     if found is None:
         return Resolution(counting, before, reason)
     after, counting = found
@@ -51,6 +53,14 @@ def resolve(counting: Counting, read: Callable[[Counting], Record]) -> Resolutio
     if counting.missing == "zero_loaded":
         reason += " if missing results count as failures"
     return Resolution(counting, after, reason)
+
+
+def _with_void(counting: Counting, read: Callable[[Counting], Record]) -> tuple[Record, Counting] | None:
+    """Let void outcomes count where conditions that a submitter brought leave out agents that have some."""
+    counting = replace(counting, missing="zero_loaded")
+    record = read(counting)
+    is_enough = np.count_nonzero(_loaded(record)) >= MIN_AGENTS and _is_enough(record, _n_ranked(record))
+    return (record, counting) if is_enough and record.n_invalid.any() else None
 
 
 def _changed(

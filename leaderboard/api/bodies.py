@@ -99,7 +99,12 @@ class AgentBody(BodySerializer):
     version = Name(required=False, allow_blank=True, default="")
     organisation = Name(required=False, allow_blank=True, default="")
     weights = serializers.ChoiceField(
-        Weights.values, required=False, allow_blank=True, default="", help_text="Of its model."
+        Weights.values,
+        required=False,
+        allow_blank=True,
+        default="",
+        help_text="Of its model.",
+        error_messages={"invalid_choice": "must be open or closed"},
     )
 
 

@@ -9,6 +9,7 @@ from django.db.models.functions import Lower
 
 from analytics.names import alike, forms, without_case
 from leaderboard.accounts.models import User
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import (
     Agent,
     AgentAlias,
@@ -189,9 +190,14 @@ def _describe(pairs: Sequence[tuple[Agent, AgentDescription]]) -> None:
     scaffolds = _ensure_names(Scaffold, [d.scaffold for _, d in pairs])
     models = _ensure_names(Model, [d.model for _, d in pairs])
     for agent, d in pairs:
-        agent.scaffold, agent.model = scaffolds[folded(d.scaffold)], models[folded(d.model)]
-        agent.version, agent.organisation = d.version, d.organisation
-        agent.save(update_fields=["scaffold", "model", "version", "organisation"])
+        agent.name, agent.scaffold, agent.model = (
+            d.name,
+            scaffolds[folded(d.scaffold)],
+            models[folded(d.model)],
+        )
+        for field in AGENT_OPTIONAL:
+            setattr(agent, field, getattr(d, field))
+        agent.save(update_fields=["name", "scaffold", "model", *AGENT_OPTIONAL])
 
 
 def _check_looks_like_none(
@@ -207,7 +213,8 @@ def _check_looks_like_none(
     if by_operator:
         both = alike_names.items()
         alike_names = {name: one for name, one in both if without_case(name) == without_case(one)}
-    refuse_look_alikes("agent", alike_names)
+    hint = f" Or rename it: {PROGRAM} rename {benchmark} OLD NEW --reason TEXT" if by_operator else ""
+    refuse_look_alikes("agent", alike_names, hint)
 
 
 def reads_like(kind: str, name: str, known: str) -> str:
@@ -227,10 +234,10 @@ def look_alikes(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
     return {name: min(spellings) for name, spellings in twins.items() if spellings}
 
 
-def refuse_look_alikes(kind: str, known_of: Mapping[str, str]) -> None:
+def refuse_look_alikes(kind: str, known_of: Mapping[str, str], hint: str = "") -> None:
     if known_of:
         lines = (
-            f"{reads_like(kind, name, known)}. Use that spelling or another name."
+            f"{reads_like(kind, name, known)}. Use that spelling or another name.{hint}"
             for name, known in list(known_of.items())[:N_NAMED]
         )
         message = "\n".join(lines) + _in_all(len(known_of), f"{kind}s")

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import transaction
+from django.db.models import Q
 
 from analytics.names import without_case
 from leaderboard.accounts.models import User
@@ -48,7 +49,7 @@ from leaderboard.operations.runs import Progress
 from leaderboard.operations.scheduler.children import environment
 from leaderboard.studies.answers import words
 from leaderboard.studies.versions import take_over
-from leaderboard.submissions.models import LIVE, Status, StatusChange, Submission
+from leaderboard.submissions.models import LIVE, Approval, Status, StatusChange, Submission
 from leaderboard.submissions.parsing.flat import (
     MAX_FAULTS,
     Fault,
@@ -125,8 +126,9 @@ def load(
     tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
     tasks_came = grouped_tasks(benchmark) != before
     append_changes(benchmark=benchmark, changes=changes, tasks_came=tasks_came)
-    if any(one.takes_over for one in loads):
-        bump_data_version(benchmark=benchmark)
+    if taken := [agent for one in loads for agent in one.taken]:
+        now = {"data_version": bump_data_version(benchmark=benchmark), "at": as_of, "by": by}
+        Approval.objects.bulk_create(Approval(agent=agent, reason=reason, **now) for agent in taken)
     decided = list[str]()
     if versions is None:
         decided = list(_decide_missing(benchmark, dry_run=dry_run, as_of=as_of, by=by, reason=reason))
@@ -235,7 +237,7 @@ class _Load:
                 refusal.args = (f"{called}: {refusal}",)
             raise
         self.notes = list(_notes(benchmark, flat, self.described, called))
-        self.n_submissions, self.changes, self.takes_over = 0, list[StatusChange](), False
+        self.n_submissions, self.changes, self.taken = 0, list[StatusChange](), list[Agent]()
         if own:
             self._take_over()
         self.matched = MatchedRows(metadata.flat, benchmark=benchmark, agents=self.agents)
@@ -263,13 +265,12 @@ class _Load:
     def _take_over(self) -> None:
         """Own the agents of the file that submitters own, and withdraw what these stored."""
         owned = self._owned(self.agents)
-        self.takes_over = bool(owned)
+        self.taken = owned
         if not owned:
             return
-        stored = Submission.objects.filter(agent__in=owned, loaded=False, status__in=LIVE).select_related(
-            "agent"
-        )
-        gone = list(stored.order_by("pk"))
+        of_owned = Q(agent__in=owned) | Q(agent__merged_into__in=owned)
+        theirs = Submission.objects.filter(of_owned, loaded=False, status__in=LIVE)
+        gone = list(theirs.select_related("agent").order_by("pk"))
         note = f"Taken over from their submitters: {_named(owned)}."
         if gone:
             note += f" Withdrawn: {words.counted(len(gone), 'submission')}. Earlier boards keep them."

@@ -143,8 +143,9 @@ def _surprises(
     for kind, share, n, columns, by_chance in kinds:
         text = (
             f"{len(columns):,} on the {words.counted(n, 'task')} with an expected result of {share}. "
-            f"About {by_chance:.1f} are expected by chance."
+            f"About {by_chance:.1f} would be usual if the expected results were exact."
         )
+        text += f" The first {N_LISTED}:" if len(columns) > N_LISTED else ""
         tasks = [
             (
                 of.outcomes.tasks[j],

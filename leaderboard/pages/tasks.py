@@ -85,7 +85,7 @@ def rest(of: OrderedOutcomes) -> str:
         f"{n:,} {'is' if n == 1 else 'are'} {kind}" for n, kind in ((easy, "easier"), (hard, "harder")) if n
     ]
     text = f"{' and '.join(parts)}." if parts else "No task is easier or harder."
-    text += f" No agent passes {none:,}." if none else ""
+    text += f" {none:,} {'is' if none == 1 else 'are'} passed by no agent." if none else ""
     return f"{text} {unrated:,} {'has' if unrated == 1 else 'have'} no result." if unrated else text
 
 

@@ -86,7 +86,7 @@ def halving(steps: Sequence[Plain], *, n_tasks: int, averaged: str = "") -> tupl
     number = NUMBERS[n] if n < len(NUMBERS) else f"{n:,}"
     after = words.percent(sqrt(fixed + moved / n))
     return (
-        f"{number} trials per task would halve the error bar.",
+        f"{number} trials per task instead of one would halve the error bar.",
         f"{mean} and {after} with {number.lower()}.",
     )
 

@@ -162,7 +162,7 @@ def pairs_chart(tests: list[dict[str, Any]]) -> Chart | None:
         title="Pairs in the right order",
         lede="Each dot is the share of pairs in order by estimated full score, with its 95% interval. Orange "
         "is a random subset of the same size. The left line is the value if agents do not differ.",
-        heads=("Test", "Pairs in order", "Lower limit", "Upper limit", "Random subset", "Agents"),
+        heads=("Test", "Pairs in order", "Lower limit", "Upper limit", "Random subset", "Held-out scores"),
         rows=tuple(
             (test["label"], *map(_percent, test["values"]), f"{test['figures']['n']:,}") for test in tests
         ),

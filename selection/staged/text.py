@@ -153,13 +153,13 @@ def shown(replay: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, An
         "later half of the agents",
         "pairs in order": f"{_percent(replay['pairs'])} as in the full runs{_range(replay, 'pairs')}; random "
         f"tasks at the same cost: {_share(replay['random_pairs'])}",
-        "second full run": f"{_share(replay['ceiling'])} of pairs in the order of the first (simulated: "
-        "every trial is new)",
-        "clear pairs": f"{_percent(replay['clear_pairs'])} in order, of those that differ clearly (95%)",
+        "second full run": f"at least {_share(replay['ceiling'])} of pairs in the order of the first "
+        "(simulated; differences of agents between tasks count as luck)",
+        "clear pairs": f"{_percent(replay['clear_pairs'])} in order, of those that are clear (95%)",
         "best five found": f"{5 * replay['best_five']:.1f}{_range(replay, 'best_five', '.0f', 5)}; "
         f"random tasks: {5 * replay['random_best_five']:.1f}",
         "top places found": f"{replay['podium']:.0%}",
-        "ranked first": f"an agent {100 * replay['regret']:.1f} points below the best"
+        "ranked first": f"the agent is {100 * replay['regret']:.1f} points below the best"
         f"{_range(replay, 'regret', '.1f', 100)}; "
         f"random tasks: {100 * replay['random_regret']:.1f}",
         "95% intervals": f"{_percent(replay['coverage'])} include the full-run score; "
@@ -167,7 +167,7 @@ def shown(replay: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, An
         "mean error": "no estimate" if bias is None else f"{points(bias['value'])} (estimate minus full run)",
         "typical error": "no estimate" if rmse is None else f"{100 * rmse:.1f} points (root mean square)",
     }
-    return rows | ({"limits missed": "; ".join(verdict["reasons"])} if verdict["reasons"] else {})
+    return rows | ({"reasons": "; ".join(verdict["reasons"])} if verdict["reasons"] else {})
 
 
 def points(share: float) -> str:

@@ -118,11 +118,13 @@ def _is_same(column: BoardColumn) -> bool:
 def _below(board: Standings, target: str, more: str, width: int) -> Iterator[str]:
     """Yield what fits into a few lines: how sure ranks are, which tasks scores are on, the validation."""
     lines: list[str] = []
-    best = f"{BEST} could be the best (95%). " if _best(board, target) else ""
+    best = (
+        f"{BEST} could be the best (95%); other rank ranges can include 1. " if _best(board, target) else ""
+    )
     same = [f"{one.head} {one.cells[0]}" for one in columns(board, target) if _is_same(one)]
     for part in (
         best + words.confidence_text(board, target),
-        words.scores_text(board, target) + (f" The same for all agents: {', '.join(same)}." if same else ""),
+        words.scores_text(board, target) + (f" All agents: {', '.join(same)}." if same else ""),
         words.trust_text(board),
     ):
         filled = fill(part, width).splitlines()

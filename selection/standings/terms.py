@@ -45,7 +45,7 @@ METHODS = {
     BORROWED: "uses the run-to-run noise of another benchmark; assumes that it is as large here",
     "repeated trials": "computed from repeated trials of each task",
     "variance function": "computed from agents with repeated trials; assumes that this agent varies as much",
-    "upper bound": "with one trial per task, this is an upper bound",
+    "upper bound": "with one trial per task, this counts all variation as trial noise, so it is widest",
     "neyman": "computed from the spread of differences over tasks; this is an upper bound",
     "domain": "computed from the spread over tasks, treated as a sample",
     "clusters": "computed from the spread over groups of tasks, treated as a sample",
@@ -118,7 +118,7 @@ LEGEND = {
     "95%": "95% interval of the score.",
     "SE": "Standard error of the score, in points.",
     "naive": "√(p(1 − p)/n), p the score and n the number of tasks. Many leaderboards print it. It ignores "
-    "repeated trials.",
+    "repeated trials; with one trial per task it is nearly equal to SE.",
     "Could be the best": "The best agent is one of these (95%).",
     "Tied with": f"Rows that are {TIED}",
     "Ties": f"Number of agents that are {TIED}",
@@ -272,8 +272,10 @@ def _span(values: Sequence[Any], text: Callable[[Any], str]) -> str:
 
 
 def half_width(at: AtTarget) -> float | None:
-    """Return half the width of the 95% interval of a score; None where there is none."""
-    return None if at.lower is None or at.upper is None else (at.upper - at.lower) / 2
+    """Return half the width of the 95% interval of a score, where 0% and 100% cut nothing off; else None."""
+    if at.score is None or at.lower is None or at.upper is None:
+        return None
+    return max(at.upper - at.score, at.score - at.lower)
 
 
 def leaves_open(at: AtTarget) -> bool:

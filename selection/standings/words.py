@@ -307,7 +307,7 @@ def judged_text(target_line: TargetLine) -> str:
     if target_line.n_ranked < 2:
         return ""
     method = terms.METHODS.get(target_line.method)
-    of = f"Ranks and ties come from {method}." if method else ""
+    of = f"Rank ranges and ties come from {method}." if method else ""
     return " ".join(filter(None, (of, sentence(target_line.note))))
 
 
@@ -334,10 +334,10 @@ def second_run_text(board: Standings, target: str = "") -> str:
     second_run = board.targets[target or board.target].second_run
     if second_run is None or percent(second_run.expected) == percent(second_run.score):
         return ""
-    more = " or more" if second_run.lower_bound else ""
+    least = "at least" if second_run.lower_bound else "about"
     return (
-        f"The highest score is partly luck. If {second_run.agent} ran again, it would score about "
-        f"{percent(second_run.expected)}%{more} on average."
+        f"The highest score may be partly luck. We expect {least} {percent(second_run.expected)}% from a "
+        f"second full run of {second_run.agent}."
     )
 
 
@@ -426,8 +426,8 @@ def trials_text(trials: TrialsAdvice | None) -> str:
     known = sentence(trials.why_upper_bound)
     each = f" under each of the {n:,} compared conditions" if n > 1 else ""
     times = {1: "once", 2: "twice"}.get(trials.recommended, f"{trials.recommended:,} times")
-    advice = f"For about the cost of a full run, you can run each ranking task {times}{each}."
-    errors = f"The standard error of the score on the ranking tasks is {options}."
+    advice = f"For at most the cost of a full run, you can run each ranking task {times}{each}."
+    errors = f"The standard error of a typical agent's score on them is {options}."
     return " ".join(filter(None, (advice, errors, known)))
 
 

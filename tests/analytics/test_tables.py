@@ -403,7 +403,17 @@ REFUSED = {
         "agent,task,outcome\nA,x,gave up\nA,y,solved it\nA,z,1\n",
         'most cells are not results, for example "gave up"; a result is a number from 0 to 1',
     ),
-    "a line that is no record": ("a.ndjson", '{"agent": "A"}\n[1]\n', "a line is not a JSON object"),
+    "a line that is no record": ("a.ndjson", '{"agent": "A"}\n[1]\n', "line 2 is not a JSON object"),
+    "a name twice in a record": (
+        "a.ndjson",
+        '{"agent": "A", "agent": "B", "task": "x", "outcome": 1}\n',
+        "line 1 is not a JSON object with names that differ",
+    ),
+    "a deep record": (
+        "a.ndjson",
+        '{"agent": "A", "task": "x", "outcome": 1}\n{"agent": ' + '{"a":' * 5_000 + "1" + "}" * 5_001 + "\n",
+        "line 2 is not a JSON object",
+    ),
     "a record with a wrong outcome": (
         "a.ndjson",
         "".join(f'{{"agent": "A", "task": "{i}", "outcome": {1 if i else 2}}}\n' for i in range(3)),
@@ -631,7 +641,7 @@ def test_what_xml_hides_is_seen(few, tmp_path, part, old, new, rule):
 def test_texts_are_bounded_by_their_cells(few, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(",".join(f"c{i}" for i in range(1000)) + "\n" + "b,1\n" * 30_000)
-    assert "the table has 30,001,000 cells, more than the limit of 20,000,000" in refusal(path)
+    assert "the table has 30,001,000 cells; the limits are 20,000,000, and" in refusal(path)
     path.write_bytes("agent,task,outcome\n".encode("utf-16") + b"\x00\xd8,\0t\0,\x001\0")
     assert "is no UTF-16" in refusal(path)
     heads = [f"task with a rather long name {i:05d}" for i in range(5000)]

@@ -1,14 +1,18 @@
 """All rows or none, and the same file twice is the same as once."""
 
 import json
+from uuid import UUID
 
 import pytest
 
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.catalog.services import AgentMismatch
 from leaderboard.errors import Conflict, Faulty, Forbidden
+from leaderboard.operations import naming
+from leaderboard.operations.corrections import withdraw
 from leaderboard.operations.loading import keep, look, store
 from leaderboard.submissions.models import Outcome, OutcomeDetail, Setting, StatusChange, Submission
+from leaderboard.submissions.queries import withheld
 from tests.leaderboard.world import deliver, token
 from tests.toys import AS_OF, HEAD, csv_text, load_text
 
@@ -269,6 +273,47 @@ def test_a_name_that_a_submitter_took_with_other_results_or_another_scaffold_is_
     assert set(agents) == {(None, "Loop")}
     counting = Submission.objects.filter(agent__name__in="bc", status="accepted")
     assert [(one.loaded, one.n_outcomes) for one in counting] == [(True, 4), (True, 4)]
+
+
+def test_what_is_taken_over_has_no_past(db):
+    """Its owner had taken results back, and had others under a name that was merged."""
+    load_text(csv_text({"a": "1010"}))
+    eve, described = token("eve@example.org"), {"scaffold": "Loop", "model": "Model b"}
+    worse = deliver(eve, [{"task": "t00", "trial": 1, "outcome": 0}], {"name": "B", **described})
+    withdraw(uuid=UUID(worse["id"]), token=eve, reason="oops", as_of=AS_OF)
+    deliver(eve, [{"task": "t00", "trial": 1, "outcome": 1}], {"name": "B", "weights": "closed", **described})
+    deliver(eve, [{"task": "t01", "trial": 2, "outcome": 0}], {"name": "C", "scaffold": "Loop", "model": "M"})
+    benchmark = Benchmark.objects.get()
+    one, other = (Agent.objects.get(name=name) for name in "BC")
+    assert withheld(benchmark).keys() == {one.pk}
+    naming.merge(agent=other, into=one, by=None, reason="same", as_of=AS_OF)
+    load_text(csv_text({"b": "1110"}), own=True)
+    agent = Agent.objects.get(pk=one.pk)
+    assert (agent.name, agent.weights, agent.owner) == ("b", "", None)
+    assert not withheld(benchmark)
+    counting = Submission.objects.filter(status="accepted", agent__in=(one, other))
+    assert [(row.loaded, row.n_outcomes) for row in counting] == [(True, 4)]
+
+
+def test_a_name_that_reads_like_a_taken_one_is_renamed(db):
+    load_text(csv_text({"a": "1010"}))
+    eve, row = token("eve@example.org"), {"task": "t00", "trial": 1, "outcome": 0}
+    deliver(eve, [row], {"name": "\uff21da 2", "scaffold": "Loop", "model": "Model Ada 2"})
+    with pytest.raises(AgentMismatch, match=r"Or rename it: manage\.py rename toy OLD NEW"):
+        load_text(csv_text({"Ada 2": "1110"}), own=True)
+    naming.rename(agent=Agent.objects.get(owner=eve.user), name="Ada 2", by=None, reason="ours", as_of=AS_OF)
+    load_text(csv_text({"Ada 2": "1110"}), own=True)
+    assert Agent.objects.get(name="Ada 2").owner is None
+
+
+def test_a_judge_that_a_submitter_made_up_does_not_keep_missing_results_undecided(db):
+    load_text(csv_text({"x": "10" * 10}), missing="auto")
+    eve = token("eve@example.org")
+    made_up = [{"task": f"t{j:02d}", "trial": 1, "outcome": j % 2, "judge": "mine"} for j in range(20)]
+    deliver(eve, made_up, {"name": "e", "scaffold": "Loop", "model": "Model e"})
+    text = csv_text(dict.fromkeys("abcdfghi", "xx" + "10" * 9))
+    load_text(text, missing="auto")
+    assert Policy.objects.order_by("number").last().missing == "zero_loaded"
 
 
 def test_an_upload_takes_over_agents_too(db):

@@ -216,8 +216,8 @@ def test_methods_are_named_in_words():
 
 def test_one_agent_has_no_ties_to_be_judged():
     found = answer(record_of(board(5, 60)[:1]))
-    assert "Ranks and ties come from " not in words.covers_text(found)
-    assert "Ranks and ties come from " in words.covers_text(answer(record_of(board(5, 60))))
+    assert "Rank ranges and ties come from " not in words.covers_text(found)
+    assert "Rank ranges and ties come from " in words.covers_text(answer(record_of(board(5, 60))))
 
 
 def test_one_is_the_best():
@@ -585,7 +585,7 @@ def test_a_terminal_marks_who_could_be_the_best_and_says_what_the_mark_is():
     out = printed.text(found)
     marked = [row for row in rows_of(out) if row.startswith("●")]
     assert sorted(row.split()[3] for row in marked) == sorted(best)
-    assert "● could be the best (95%)." in out
+    assert "● could be the best (95%); other rank ranges can include 1." in out
     every = printed.text(answer(record_of(np.tile([0.0, 1.0], (12, 30)))))
     assert "●" not in every
 
@@ -593,7 +593,7 @@ def test_a_terminal_marks_who_could_be_the_best_and_says_what_the_mark_is():
 def test_a_column_that_is_the_same_for_all_agents_is_one_line():
     outcomes = board(20, 60)
     out = printed.text(answer(record_of(outcomes)))
-    assert "The same for all agents: Trials 60" in out
+    assert "All agents: Trials 60" in out
     assert "Trials" not in rows_of(out)[0]
     assert "Trials" in rows_of(printed.text(answer(record_of(with_newcomers(n_agents=20, n_new=2)[0]))))[0]
 

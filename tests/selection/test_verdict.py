@@ -318,8 +318,8 @@ def test_a_run_has_so_many_trials_under_each_compared_condition():
         assert one.se == pytest.approx(math.sqrt(np.mean(drawn.mean(axis=2).var(axis=0, ddof=1))), rel=0.03)
         assert one.cost_usd == pytest.approx(0.5 * 20 * 2 * one.n_trials)
     assert words.trials_text(told).startswith(
-        "For about the cost of a full run, you can run each ranking task twice under each of the 2 compared "
-        "conditions. The standard error of the score on the ranking tasks is "
+        "For at most the cost of a full run, you can run each ranking task twice under each of the 2 "
+        "compared conditions. The standard error of a typical agent's score on them is "
         f"{words.percent(told.options[0].se)} points with 1 trial under each for $20.0, "
     )
 
@@ -381,7 +381,7 @@ def test_the_band_of_a_file_says_the_same(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)["trials"]
     assert told == json.loads(json.dumps(answer(record_of(outcomes)).as_plain()["trials"]))
     assert main(["band", str(tmp_path / "b.csv")]) == 0
-    assert "For about the cost of a full run, you can run each" in capsys.readouterr().out
+    assert "For at most the cost of a full run, you can run each" in capsys.readouterr().out
 
 
 def test_under_full_runs_there_is_nothing_to_recommend():

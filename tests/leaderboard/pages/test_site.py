@@ -17,8 +17,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from django.core.management.base import CommandError
 
-from leaderboard.catalog.models import Visibility
-from leaderboard.pages.site import MANIFEST, write_site
+from leaderboard.catalog.models import Agent, Visibility
+from leaderboard.pages.site import MANIFEST, Site, write_site
 from leaderboard.terminal.management.commands.site import replacing_folder
 from tests.toys import ladder
 
@@ -170,6 +170,34 @@ def test_a_site_that_fails_leaves_the_one_before_it(tmp_path):
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_a_file_that_comes_while_a_site_is_written_stays(tmp_path):
+    out = tmp_path / "site[1]"
+
+    def write():
+        with replacing_folder(out):
+            out.mkdir()
+            (out / "CNAME").write_text("board.example.org")
+
+    with pytest.raises(CommandError, match="did not write: CNAME"):
+        write()
+    assert (out / "CNAME").read_text() == "board.example.org"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@committed
+def test_no_text_of_a_submitter_becomes_an_address(publish, tmp_path):
+    board = publish(ladder(17, 20))
+    first, second = Agent.objects.order_by("pk")[:2]
+    for agent, name in ((first, f"/b/toy?rows=x/../agents/{second.pk}"), (second, "/b/toy/agents/999999")):
+        Agent.objects.filter(pk=agent.pk).update(name=f"http://bandstand.invalid{name}")
+    folder = tmp_path / "deep" / "site"
+    write_site(board.benchmark, folder, url="https://board.example.org", progress=None)
+    assert [path.name for path in tmp_path.iterdir()] == ["deep"]
+    assert [path.name for path in folder.parent.iterdir()] == ["site"]
+    site = Site(board.benchmark, "")
+    assert site.place(f"{site.board}?rows=x/../y") == site.place(f"{site.board}/badge.svg?agent=../x") == ""
+
+
 def test_what_a_kill_left_goes_after_a_day(tmp_path):
     out, fresh, old = tmp_path / "site", tmp_path / ".site-a.new", tmp_path / ".site-b.new"
     for folder in (fresh, old):
@@ -187,6 +215,7 @@ def test_sites_that_end_at_one_moment_follow_each_other(tmp_path):
     def write(number):
         with replacing_folder(out) as folder:
             (folder / "index.html").write_text(f"{number}")
+            (folder / MANIFEST).write_text(f"{MANIFEST}\nindex.html\n")
             barrier.wait()
         return number
 

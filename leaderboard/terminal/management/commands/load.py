@@ -252,7 +252,7 @@ def notes(*files: FlatFile) -> str:
         lines += [f"\nThe column {alias} was read as {column}." for alias, column in flat.aliases.items()]
         metadata = FileMetadata(flat)
         if metadata.taken:
-            lines.append(f"\nDetails of agents and submissions: {', '.join(metadata.taken)}.")
+            lines.append(f"\nOther columns stored: {', '.join(metadata.taken)}.")
         if labels := [name for name in metadata.flat.metadata if name in metadata.flat.labels]:
             lines.append(f"\nHuman labels: {', '.join(labels)}.")
         if others := [name for name in metadata.flat.metadata if name not in metadata.flat.labels]:

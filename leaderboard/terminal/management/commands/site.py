@@ -4,6 +4,9 @@ import shutil
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from glob import escape
+from io import StringIO
 from pathlib import Path
 from tempfile import mkdtemp
 from time import monotonic, time
@@ -13,7 +16,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from leaderboard.boards.queries import NoBoardYet
+from leaderboard.boards.queries import NoBoardYet, standings_of
 from leaderboard.called import PROGRAM, set_command
 from leaderboard.catalog.models import Benchmark, Visibility
 from leaderboard.catalog.queries import benchmark_of
@@ -24,6 +27,7 @@ from leaderboard.submissions.parsing.flat import add_table_options, table_option
 from leaderboard.terminal.command import DAILY, USAGE, ServiceCommand
 from leaderboard.terminal.management.commands.demo import load_file
 from leaderboard.terminal.management.commands.recompute import board_text
+from selection.standings import words
 
 LONGEST = 24 * 60 * 60  # seconds that writing a site may take
 
@@ -69,7 +73,7 @@ class Command(ServiceCommand):
             table = table_options(options, benchmark=benchmark)
             slug = load_file(Path(source), table, only, self.stdout)
             if options["set"]:
-                call_command("policy", slug, "--set", *options["set"], stdout=self.stdout)
+                call_command("policy", slug, "--set", *options["set"], stdout=StringIO())
             chosen = self._computed(slug)
         elif Path(source).name != source or Path(source).suffix:
             raise CommandError(
@@ -83,7 +87,7 @@ class Command(ServiceCommand):
         else:
             chosen = benchmark_of(source)
         if validate:
-            call_command("validate", chosen.slug, stdout=self.stdout)
+            call_command("validate", chosen.slug, stdout=StringIO())
         if chosen.visibility != Visibility.PUBLIC:
             raise CommandError(f"{chosen} is not public. Its pages are for its members only.")
         with replacing_folder(out) as folder, progress_bar("Writing", "pages") as progress:
@@ -98,6 +102,10 @@ class Command(ServiceCommand):
         measure_variance(benchmark=benchmark, as_of=timezone.now())
         board, is_new = recompute(benchmark=benchmark, as_of=timezone.now())
         self.stdout.write(board_text(board, is_new=is_new))
+        standings = standings_of(board)
+        if standings.next_step:
+            command = partial(set_command, slug)
+            self.stdout.write(f"No agent is ranked yet. {words.next_step_text(standings, command)}")
         return benchmark
 
 
@@ -122,7 +130,7 @@ def check_replaceable(out: Path) -> None:
 def replacing_folder(out: Path) -> Iterator[Path]:
     """A new folder that replaces the old one only once it is whole; what a kill left is removed, too."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    for left in out.parent.glob(f".{out.name}-*.new"):
+    for left in out.parent.glob(f".{escape(out.name)}-*.new"):
         if time() - left.stat().st_mtime > LONGEST:
             shutil.rmtree(left, ignore_errors=True)
     temporary = Path(mkdtemp(prefix=f".{out.name}-", suffix=".new", dir=out.parent))
@@ -131,6 +139,7 @@ def replacing_folder(out: Path) -> Iterator[Path]:
         new.mkdir()
         yield new
         with locked(out.parent):
+            check_replaceable(out)
             if out.exists():
                 out.rename(old)
             new.rename(out)
