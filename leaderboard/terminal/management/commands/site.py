@@ -22,12 +22,11 @@ from leaderboard.catalog.models import Benchmark, Visibility
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.services import measure_variance, recompute
 from leaderboard.pages.site import MANIFEST, write_site
-from leaderboard.studies.answers import progress_bar
+from leaderboard.studies.answers import progress_bar, words
 from leaderboard.submissions.parsing.flat import add_table_options, table_options
 from leaderboard.terminal.command import DAILY, USAGE, ServiceCommand
 from leaderboard.terminal.management.commands.demo import load_file
 from leaderboard.terminal.management.commands.recompute import board_text
-from selection.standings import words
 
 LONGEST = 24 * 60 * 60  # seconds that writing a site may take
 
