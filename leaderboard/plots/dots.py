@@ -132,7 +132,8 @@ def dots(
         anchor = {(True, False): "start", (False, True): "end"}.get(near, "middle")
         marks += [rule(at, top, at, end, stroke="muted") for top, end in spans]
         marks.append(text(at, TOP - 11, label, anchor=anchor))
-    labels = cut_apart([row.label for row in rows], int(layout.words / LETTER))
+    beside = 0 if notes or not is_narrow else LETTER * max(len(row.text) for row in rows) + 8
+    labels = cut_apart([row.label for row in rows], int((layout.words - beside) / LETTER))
     for place, (row, label) in enumerate(zip(rows, labels, strict=True)):
         top = TOP + place * layout.height
         marks += [*_words(row, label, top, layout), *_value(row, x, top + layout.line)]
@@ -156,7 +157,7 @@ def _words(row: DotRow, label: str, top: float, layout: DotLayout) -> list[SafeS
         return [
             text(0, first, label, fill="ink", anchor="start", halo=True),
             text(0, second, cut(row.note, int(room / LETTER)), anchor="start", halo=True),
-            text(layout.width, second, row.text, fill="ink", anchor="end", halo=True),
+            text(layout.width, second if row.note else first, row.text, fill="ink", anchor="end", halo=True),
         ]
     return [
         text(0, first, label, fill="ink", anchor="start"),

@@ -287,7 +287,7 @@ def first_scores(points: Sequence[Point], *, name: str, title: str) -> SafeStrin
     x = score_scale(points, NAMES, RIGHT)
     bottom = ABOVE + ROW * len(points)
     rows = {point: ABOVE + ROW * (place + 0.5) for place, point in enumerate(points)}
-    tens = ticks_125(x.lo, x.hi, 5)
+    tens = ticks_125(x.lo, x.hi, 4)
     lines = [rule(x(tick), ABOVE, x(tick), bottom, fluid=True) for tick in tens]
     lines += _whiskers(
         {

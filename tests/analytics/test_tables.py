@@ -274,6 +274,15 @@ def test_blank_is_missing_where_the_table_says_what_failed(few, tmp_path):
     assert "blank" not in note
 
 
+def test_a_blank_row_of_a_long_table_is_a_trial_without_a_result(tmp_path):
+    path = written(tmp_path / "a.csv", "agent;task;outcome\nA;x;1\nA;y;\nB;x;0\nB;y;n/a\n")
+    flat, note = read_table(path, as_of=AS_OF)
+    assert (flat.n_rows, flat.valid.tolist()) == (4, [True, False, True, False])
+    assert note.endswith("blank outcomes, missing: 2.")
+    flat, _ = read_table(path, TableOptions(blank="missing"), as_of=AS_OF)
+    assert (flat.n_rows, flat.valid.all()) == (2, True)
+
+
 def test_trials_and_failures_of_the_harness_in_a_long_table(tmp_path):
     text = "agent;task;trial;outcome;valid\nA;x;1;25 %;\nA;x;2;;0\nA;y;1;0,5;1\n"
     flat, note = read_table(written(tmp_path / "a.csv", text), as_of=AS_OF)
