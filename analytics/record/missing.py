@@ -38,7 +38,7 @@ def resolve(counting: Counting, read: Callable[[Counting], Record]) -> Resolutio
     counting = replace(counting, missing="gap")
     before = read(counting)
     n = np.count_nonzero(_loaded(before))
-    found = _changed(counting, before, read) if n >= MIN_AGENTS else _with_void(counting, read)
+    found = _changed(counting, before, read) if n >= MIN_AGENTS else _with_void(counting, before, read)
     if n < MIN_AGENTS:
         if found is None:
             return Resolution(counting, before)
@@ -55,12 +55,15 @@ def resolve(counting: Counting, read: Callable[[Counting], Record]) -> Resolutio
     return Resolution(counting, after, reason)
 
 
-def _with_void(counting: Counting, read: Callable[[Counting], Record]) -> tuple[Record, Counting] | None:
+def _with_void(
+    counting: Counting, before: Record, read: Callable[[Counting], Record]
+) -> tuple[Record, Counting] | None:
     """Let void outcomes count where conditions that a submitter brought leave out agents that have some."""
     counting = replace(counting, missing="zero_loaded")
     record = read(counting)
-    is_enough = np.count_nonzero(_loaded(record)) >= MIN_AGENTS and _is_enough(record, _n_ranked(record))
-    return (record, counting) if is_enough and record.n_invalid.any() else None
+    is_allowed = np.count_nonzero(_loaded(record)) >= MIN_AGENTS and not _is_enough(record, _n_ranked(before))
+    is_better = bool(record.n_invalid.any()) and _is_enough(record, _n_ranked(record))
+    return (record, counting) if is_allowed and is_better else None
 
 
 def _changed(

@@ -26,6 +26,7 @@ from leaderboard.pages.ordered_outcomes import read_once
 
 ORIGIN = f"http://{token_hex(16)}.invalid"  # of addresses in full; nobody who delivers a text knows it
 ANCHOR = re.compile(r'<a\b([^>]*?)\s+href="([^"]*)"([^>]*)>(.*?)</a>', re.DOTALL)
+LABEL = re.compile(r'\s+aria-label="[^"]*"')
 SOURCE = re.compile(r'(<(?:link|script|img)\b[^>]*?\s(?:href|src)=")([^"]*)(")')
 SOURCE_IN_CSS = re.compile(r"url\(\"?([^)\"]+)\"?\)")
 IN_FULL = re.compile(re.escape(ORIGIN) + r"(/[^\s\"'<>)&]*(?:&amp;[^\s\"'<>)&]*)*)?")
@@ -169,4 +170,6 @@ def _anchor(link: Callable[[str], str], found: re.Match[str]) -> str:
     before, target, after, text = found.groups()
     if place := link(target):
         return f'<a{before} href="{place}"{after}>{text}</a>'
-    return text
+    return (
+        f"<a{LABEL.sub('', before + after)}>{text}</a>" if "<" in text or "class" in before + after else text
+    )

@@ -43,7 +43,7 @@ def test_an_alert_is_shown_and_closed(run, toy):
         opened_at=AS_OF,
     )
     assert run("reruns", "toy").splitlines()[:2] == [
-        f"warn {alert.pk}: cost per task on subset 1 since 2026-06-01",
+        f"warn {alert.pk}: cost per task ranking tasks, version 1, since 2026-06-01",
         "  cost per task moved",
     ]
     assert f"alert {alert.pk} is closed." in run("reruns", "toy", "--close-alert", str(alert.pk), "prices")

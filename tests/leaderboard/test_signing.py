@@ -133,7 +133,7 @@ def test_a_deployed_service_without_a_key_signs_nothing_and_says_so(client, boar
     assert {as_dict(board)[name] for name in ("signature", "key")} == {None}
     assert client.get("/.well-known/bandstand-key").json()["key"] is None
     assert (
-        "This server has no key, so that the digest is not signed." in client.get("/b/toy").content.decode()
+        "The digest is not signed, because this server has no key." in client.get("/b/toy").content.decode()
     )
 
 

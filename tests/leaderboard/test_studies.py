@@ -271,7 +271,7 @@ def test_a_variance_study_counts_groups_of_tasks_that_are_drawn_together(db, cap
         now["shares"]["group"] * now["variance"]
     )
     call_command("variance", "toy")
-    assert "drawn in 10 groups" in capsys.readouterr().out
+    assert "sampled as whole groups: 10 groups" in capsys.readouterr().out
     Policy.objects.create(benchmark=benchmark, number=2, groups="none")
     alone, _ = measure_variance(benchmark=benchmark, as_of=AS_OF)
     assert alone.result["groups"] is None
@@ -308,7 +308,7 @@ def test_what_was_not_varied_is_named(db):
     study, _ = measure_variance(benchmark=recomputed().benchmark, as_of=AS_OF)
     told = study.result["not_measured"]
     assert any(words.startswith("prompt") for words in told)
-    assert any(words.startswith("run") for words in told)
+    assert "repeated full runs (none are labelled)" in told
     assert not any(words.startswith("judge") for words in told)
     words = " ".join(head_of(recomputed()).not_measured)
     assert "judge" not in words

@@ -163,7 +163,7 @@ def test_the_page_shows_the_same_numbers_rounded(client, board, target):
 def test_the_terminal_prints_what_the_file_prints_under_a_head_and_over_a_digest(board, capsys, target):
     text = printed("standings", "toy", "--target", target, "--explain")
     head, body = text.split("\n\n", 1)
-    assert head == "Toy: board 1, 2026-06-01"
+    assert head == "Toy: board 1, published 2026-06-01"
     assert (
         body.removesuffix(f"\n\nDigest {board.digest}\n")
         == by_file(board, capsys, "--target", target, "--explain")[:-1]

@@ -196,8 +196,9 @@ def test_surprises_are_listed_with_what_was_expected(client, publish):
     few, many = (
         f"1 on the 3 tasks with an expected result of {share}." for share in ("at most 20%", "at least 80%")
     )
-    assert f"Surprising passes {few} About 0.2 are expected by chance. t09 : 0% expected" in text
-    assert f"Surprising failures {many} About 0.1 are expected by chance. t00 : 96% expected" in text
+    usual = "would be usual if the expected results were exact."
+    assert f"Surprising passes {few} About 0.2 {usual} t09 : 0% expected" in text
+    assert f"Surprising failures {many} About 0.1 {usual} t00 : 96% expected" in text
     assert "mean of the 5 agents nearest in rank, minus 4.0 points" in text
     task = Task.objects.get(name="t09")
     assert f'<a href="/b/toy/tasks/{task.pk}"><bdi>t09</bdi></a>' in seen(client, "odd").content.decode()

@@ -237,7 +237,8 @@ def place():
 
 
 def command(place, *arguments):
-    environ = {name: value for name, value in os.environ.items() if name != "BANDSTAND_HOME"}
+    other = ("BANDSTAND_HOME", "MAKELEVEL")  # which `make test` sets
+    environ = {name: value for name, value in os.environ.items() if name not in other}
     environ |= {"HOME": str(place / "home"), "TMPDIR": str(place / "tmp")}
     environ["DATABASE_URL"] = "postgresql://nobody@127.0.0.1:1/none"  # which must not be asked
     return subprocess.Popen(

@@ -35,8 +35,7 @@ def test_how_many_tell_agents_apart(client, publish):
     publish(FOUR)
     text = text_of(seen(client))
     assert (
-        "3 of 10 tasks have a pass rate of 30% to 70%. 4 are easier and 3 are harder. No agent passes 2."
-        in text
+        "3 of 10 tasks have a pass rate of 30% to 70%. 4 are easier and 3 are harder. 2 are passed by" in text
     )
     assert "There are no ranking tasks" in text
     assert "Pass rates are means over the 4 agents with results on at least 95% of the tasks." in text
@@ -207,7 +206,7 @@ def test_what_is_not_known_stands_last_whichever_way_tasks_are_sorted(client, pu
         ),
         (
             {"a": "00000", "b": "00000"},
-            "0 of 5 tasks have a pass rate of 30% to 70%. 5 are harder. No agent passes 5.",
+            "0 of 5 tasks have a pass rate of 30% to 70%. 5 are harder. 5 are passed by no agent.",
         ),
         (
             {"a": "11111", "b": "00000"},
@@ -215,7 +214,7 @@ def test_what_is_not_known_stands_last_whichever_way_tasks_are_sorted(client, pu
         ),
         (
             {"a": "10", "b": "00"},
-            "1 of 2 tasks has a pass rate of 30% to 70%. 1 is harder. No agent passes 1.",
+            "1 of 2 tasks has a pass rate of 30% to 70%. 1 is harder. 1 is passed by no agent.",
         ),
     ],
 )
