@@ -132,8 +132,8 @@ def dots(
         anchor = {(True, False): "start", (False, True): "end"}.get(near, "middle")
         marks += [rule(at, top, at, end, stroke="muted") for top, end in spans]
         marks.append(text(at, TOP - 11, label, anchor=anchor))
-    beside = 0 if notes or not is_narrow else LETTER * max(len(row.text) for row in rows) + 8
-    labels = cut_apart([row.label for row in rows], int((layout.words - beside) / LETTER))
+    room = 0 if notes or not is_narrow else LETTER * max(len(row.text) for row in rows) + 8
+    labels = cut_apart([row.label for row in rows], int((layout.words - room) / LETTER))
     for place, (row, label) in enumerate(zip(rows, labels, strict=True)):
         top = TOP + place * layout.height
         marks += [*_words(row, label, top, layout), *_value(row, x, top + layout.line)]
