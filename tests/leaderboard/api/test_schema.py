@@ -192,9 +192,18 @@ def send(kept, operation, mode, n_examples):
     def run(case, is_there):
         if is_there and not is_negated(case, ParameterLocation.PATH):
             case.path_parameters = {key: given_path[key] for key in case.path_parameters or {}}
-        case.validate_response(case.call())
+        answer = case.call()
+        if answer.status_code >= 400 or not is_formed_after_all(case):
+            case.validate_response(answer)
 
     run()
+
+
+def is_formed_after_all(case):
+    """Whether texts drawn without regard to their form have it by chance: no validator knows our forms."""
+    texts = [one for one in case.body.values() if isinstance(one, str)] if isinstance(case.body, dict) else []
+    is_of_form = "`format`" in f"{case.meta.phase.data.description}"
+    return is_negated(case, ParameterLocation.BODY) and is_of_form and all(map(shown, texts))
 
 
 def is_negated(case, location):
