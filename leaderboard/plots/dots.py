@@ -153,10 +153,10 @@ def both_widths(*, wide: DotLayout = WIDE, **drawing_of: Any) -> dict[str, SafeS
 def _words(row: DotRow, label: str, top: float, layout: DotLayout) -> list[SafeString]:
     first, second = top + layout.label, top + layout.label + TEXT + 3
     if layout.end > layout.width - 20:  # nothing beside the scale
-        room = layout.words - LETTER * len(row.text) - 8
+        room = layout.words - (LETTER + 1) * len(row.text) - 8
         return [
             text(0, first, label, fill="ink", anchor="start", halo=True),
-            text(0, second, cut(row.note, int(room / LETTER)), anchor="start", halo=True),
+            text(0, second, cut(row.note, int(room / (LETTER + 1))), anchor="start", halo=True),
             text(layout.width, second if row.note else first, row.text, fill="ink", anchor="end", halo=True),
         ]
     return [
