@@ -36,10 +36,10 @@ from analytics.flat_file import (
     FlatFileError,
     excerpt,
     from_arrow,
-    unique,
 )
 from analytics.flat_file.columns import LABELS, MEASURED, SETTING, aliases_in
 from analytics.flat_file.faults import Limits, printable, quoted, refuse
+from analytics.flat_file.json_rows import AS_TYPED
 from analytics.flat_file.reading import NDJSON_NAMES
 from analytics.flat_file.streams import PARQUET, Text, head, opened, wide_encoding
 from analytics.flat_file.table import RowNumbers
@@ -151,7 +151,7 @@ def is_table(path: Path, options: TableOptions = AS_FOUND) -> bool:
     plain = first.decode("utf-8-sig", "replace").lstrip()
     if not plain or plain[0] == "[" or "\0" in plain:
         return False
-    if _is_records(plain):
+    if plain[0] == "{":
         keys = _keys(plain.splitlines()[0])
         return bool(keys) and not {*keys, *aliases_in(keys).values()}.issuperset(REQUIRED)
     if path.name.lower().endswith(NDJSON_NAMES):
@@ -163,10 +163,6 @@ def is_table(path: Path, options: TableOptions = AS_FOUND) -> bool:
     return not {*heads, *aliases_in(heads).values()}.issuperset(REQUIRED)
 
 
-def _is_records(text: str) -> bool:
-    return text.removeprefix("\ufeff").lstrip()[:1] == "{"
-
-
 def _keys(record: str) -> list[str]:
     try:
         return list(_record(record))
@@ -176,6 +172,7 @@ def _keys(record: str) -> list[str]:
 
 # its name, texts in rows and columns, "" where nothing stands, and the day that numbered dates count from
 _Sheet = tuple[str, Any, date]
+IS_RECORDS = "is records"  # of cells that were objects: the first row is their names
 
 
 @dataclass(frozen=True)
@@ -211,8 +208,8 @@ def read_table(
     Raises OSError.
     """
     called = printable(called or path.name)
-    (sheet, _, epoch), table = _choose_sheet(_read_sheets(path, options, limits, called), options, called)
-    if _is_records(head(path).decode("utf-8", "replace")):
+    (sheet, cells, epoch), table = _choose_sheet(_read_sheets(path, options, limits, called), options, called)
+    if IS_RECORDS in cells.attrs:
         table = replace(table, rows=table.rows - 1, header=None)
     with _naming(sheet):
         texts, rows, n_blank = _read_values(table, epoch, options)
@@ -322,8 +319,8 @@ def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str)
         if options.sheet is not None and not first.startswith(ZIP):
             raise refuse("the file has no sheets; remove --sheet")
         if not first.startswith(ZIP):
-            text = _read_text(path, limits)
-            parse = _parse_records if _is_records(text) else _parse_delimited
+            text = _read_text(path, limits).removeprefix("\ufeff")
+            parse = _parse_records if text.lstrip()[:1] == "{" else _parse_delimited
             return [(called, parse(text), EPOCH)]
         workbook, is_1904 = bounded(path, limits)
         try:
@@ -383,7 +380,9 @@ def _parse_delimited(text: str) -> Any:
         n_fields[mark] = sorted(len(row) for row in rows if row) or [1]
     mark = max(DELIMITERS, key=lambda mark: n_fields[mark][len(n_fields[mark]) // 2])
     n_cells = max(text.count("\n"), text.count("\r")) * n_fields[mark][-1]
-    if n_cells > MAX_TEXT_CELLS or n_fields[mark][-1] > MAX_HEADS:
+    if n_fields[mark][-1] > MAX_HEADS:
+        raise refuse(f"{n_fields[mark][-1]:,} columns; use at most {MAX_HEADS:,}, or a row for each result")
+    if n_cells > MAX_TEXT_CELLS:
         raise _too_many(n_cells)
     lines.seek(0)
     try:
@@ -396,7 +395,7 @@ def _parse_delimited(text: str) -> Any:
 
 
 def _too_many(n_cells: int) -> FlatFileError:
-    rule = f"the table has {n_cells:,} cells; the limits are {MAX_TEXT_CELLS:,}, and {MAX_HEADS:,} columns"
+    rule = f"the table has {n_cells:,} cells, more than the limit of {MAX_TEXT_CELLS:,}"
     return refuse(f"{rule}; write it as a flat file (docs/flat-file.md)")
 
 
@@ -414,17 +413,13 @@ def _parse_records(text: str) -> Any:
     if (n_cells := len(heads) * len(records)) > MAX_TEXT_CELLS:
         raise _too_many(n_cells)
     rows = ([record.get(name, "") for name in heads] for record in records)
-    return pandas_there().DataFrame([list(map(_normalize_space, heads)), *rows])
+    cells = pandas_there().DataFrame([list(map(_normalize_space, heads)), *rows])
+    cells.attrs[IS_RECORDS] = True
+    return cells
 
 
 def _record(line: str) -> dict[str, Any]:
-    found = json.loads(
-        line,
-        object_pairs_hook=unique,
-        parse_float=str,
-        parse_int=str,
-        parse_constant=str,  # as typed
-    )
+    found = AS_TYPED.decode(line)
     if not isinstance(found, dict):
         raise ValueError
     return found

@@ -217,7 +217,7 @@ def _decides(figures: Plain) -> dict[str, Any]:
         "SE": _percent(error(figures, "pairs_correct_full")),
         "random subset": _percent(None if pairs is None or above is None else pairs - above),
         "95% intervals hit": _percent(figures["coverage"]),
-        "agents": figures["n"],
+        "held-out scores": figures["n"],
     }
 
 

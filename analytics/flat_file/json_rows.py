@@ -101,8 +101,8 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 # Numbers stay the text that stands in the file. `decode` would word an error for each line.
-_decoder = json.JSONDecoder(object_pairs_hook=unique, parse_float=str, parse_int=str, parse_constant=str)
-_scan = _decoder.scan_once  # type: ignore[attr-defined]
+AS_TYPED = json.JSONDecoder(object_pairs_hook=unique, parse_float=str, parse_int=str, parse_constant=str)
+_scan = AS_TYPED.scan_once  # type: ignore[attr-defined]
 
 
 class Unread(str):

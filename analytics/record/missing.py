@@ -38,11 +38,11 @@ def resolve(counting: Counting, read: Callable[[Counting], Record]) -> Resolutio
     counting = replace(counting, missing="gap")
     before = read(counting)
     n = np.count_nonzero(_loaded(before))
-    found = _changed(counting, before, read) if n >= MIN_AGENTS else _with_void(counting, before, read)
-    if n < MIN_AGENTS:
-        if found is None:
-            return Resolution(counting, before)
+    found = (_changed if n >= MIN_AGENTS else _with_void)(counting, before, read)
+    if found and n < MIN_AGENTS:
         n = np.count_nonzero(_loaded(found[0]))
+    if n < MIN_AGENTS:
+        return Resolution(counting, before)
     reason = f"{_n_ranked(before):,} of {n:,} agents can be ranked on all {before.n_tasks:,} tasks"
     if found is None:
         return Resolution(counting, before, reason)

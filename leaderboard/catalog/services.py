@@ -149,7 +149,7 @@ def ensure_agents(
         _create_agents(benchmark, new, owner)
     agents = _locked(benchmark, names)
     if describe_owned:
-        _describe([(a, d) for d in descriptions if (a := agents[folded(d.name)]).owner])
+        _describe_anew([(a, d) for d in descriptions if (a := agents[folded(d.name)]).owner])
     _check_same(((agents[folded(d.name)], d) for d in descriptions), by_operator=owner is None)
     by_id = {agent.pk: agent for agent in agents.values()}
     locked = (agents[folded(d.name)] for d in descriptions)
@@ -186,15 +186,12 @@ def _create_agents(benchmark: Benchmark, new: list[AgentDescription], owner: Use
     )
 
 
-def _describe(pairs: Sequence[tuple[Agent, AgentDescription]]) -> None:
+def _describe_anew(pairs: Sequence[tuple[Agent, AgentDescription]]) -> None:
     scaffolds = _ensure_names(Scaffold, [d.scaffold for _, d in pairs])
     models = _ensure_names(Model, [d.model for _, d in pairs])
     for agent, d in pairs:
-        agent.name, agent.scaffold, agent.model = (
-            d.name,
-            scaffolds[folded(d.scaffold)],
-            models[folded(d.model)],
-        )
+        agent.name = d.name
+        agent.scaffold, agent.model = scaffolds[folded(d.scaffold)], models[folded(d.model)]
         for field in AGENT_OPTIONAL:
             setattr(agent, field, getattr(d, field))
         agent.save(update_fields=["name", "scaffold", "model", *AGENT_OPTIONAL])

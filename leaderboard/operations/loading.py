@@ -284,7 +284,8 @@ class _Load:
                 agent.save(update_fields=["owner"])
 
     def _owned(self, names: Collection[str]) -> list[Agent]:
-        return [agent for name, agent in sorted(self.agents.items()) if name in names and agent.owner]
+        owned = (agent for name, agent in sorted(self.agents.items()) if name in names and agent.owner)
+        return list(dict.fromkeys(owned))  # several names may be of one, where agents were merged
 
     @cached_property
     def changed(self) -> np.ndarray:

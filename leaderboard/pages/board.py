@@ -49,9 +49,8 @@ from leaderboard.studies.answers import Standings, TargetLine, printed, table, w
 N_ROWS = 100  # before one asks for all
 SIGNS = re.compile(r"([\\`*_\[\]<>|~#&]|^[-+=])")  # that Markdown may take for something else
 SCORES = ("Score %", "Ranking tasks %", "All %")
-LEFT = ("Agent", "Trust", "Date", "Marks")
-PLAIN = ("Rank", "95% ranks", "Agent", "Trust", *SCORES, "95%", "Cost", "Trials", "Date")
-HEADS = {"95% ranks": "95% rank range"}  # that read otherwise in the table of the page
+LEFT = ("Agent", "Trust", "Date", "Notes")
+PLAIN = ("Rank", "95% rank range", "Agent", "Trust", *SCORES, "95% interval", "Cost", "Trials", "Date")
 
 
 def board_page(benchmark: Benchmark, params: QueryDict, *, number: int | None = None) -> dict[str, Any]:
@@ -170,7 +169,7 @@ def _legend(page: dict[str, Any]) -> dict[str, str]:
     columns = table.columns(page["standings"], page["target"])
     shown = [one for one in columns if page["is_wide"] or one.head in PLAIN]
     texts = printed.legend(page["standings"], page["target"], shown)
-    return {HEADS.get(term, term): text for term, text in texts.items() if term != words.UNBELIEVED}
+    return {term: text for term, text in texts.items() if term != words.UNBELIEVED}
 
 
 def _figures(page: dict[str, Any]) -> list[tuple[str, str, str]]:

@@ -256,7 +256,7 @@ COLUMNS = (
         order=lambda line: line.target_result.score,
         cell=score_cell,
     ),
-    TableColumn("interval", "95%", "interval", "95%"),
+    TableColumn("interval", "95%", "interval", "95% interval"),
     TableColumn("se", "SE", "", "", lambda line: line.target_result.se, error_cell, is_wide=True),
     TableColumn(
         "naive",
@@ -300,7 +300,7 @@ COLUMNS = (
         is_wide=True,
         is_text=True,
     ),
-    TableColumn("marks", "Marks", cell=marks, is_wide=True, is_text=True),
+    TableColumn("marks", "Notes", cell=marks, is_wide=True, is_text=True),
     TableColumn("date", "Date", order=lambda line: line.entry.submitted_at, cell=date_cell),
 )
 ORDERS: Mapping[str, Callable[[BoardLine], Any]] = {

@@ -170,6 +170,6 @@ def _anchor(link: Callable[[str], str], found: re.Match[str]) -> str:
     before, target, after, text = found.groups()
     if place := link(target):
         return f'<a{before} href="{place}"{after}>{text}</a>'
-    return (
-        f"<a{LABEL.sub('', before + after)}>{text}</a>" if "<" in text or "class" in before + after else text
-    )
+    others = LABEL.sub("", before + after)
+    is_drawn = "<" in text or "class" in others  # what has a look of its own keeps its place
+    return f"<a{others}>{text}</a>" if is_drawn else text

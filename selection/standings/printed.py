@@ -12,16 +12,10 @@ from selection.standings.table import HEADS, BoardColumn, BoundsRow, bounds, col
 
 BAR = 40  # characters from 0 to 100%
 N_BELOW = 5  # lines under a table
-PRINTED_HEADS = {
-    "95% ranks": "95% rank range",
-    "95%": "95% interval",
-    "Bounds": "Possible score %",
-    "Marks": "Notes",
-}
 BEST = "●"
 SAME = ("Cost", "Trials", "Date")  # in one line where all agents have the same
 PLAIN = frozenset(
-    ("Rank", "95% ranks", "Agent", "Trust", "Score %", "95%", "Cost", "Trials", "Date", "Marks")
+    ("Rank", "95% rank range", "Agent", "Trust", "Score %", "95% interval", "Cost", "Trials", "Date", "Notes")
 )
 
 
@@ -176,7 +170,7 @@ def legend(board: Standings, target: str, shown: Sequence[BoardColumn]) -> dict[
     methods = sorted({at.method for line in board.agents if (at := line.at[target]).se is not None})
     if any(cell.endswith("?") for column in shown if column.head == "ICC" for cell in column.cells):
         texts["ICC"] += " A ? after it means that it has no interval."
-    error = "SE" if "SE" in texts else "95%"
+    error = "SE" if "SE" in texts else "95% interval"
     if methods and error in texts:
         texts[error] += " " + " ".join(words.sentence(terms.METHODS[one]) for one in methods)
         varies = [terms.VARIES[one] for one in board.measured if one in terms.VARIES]
@@ -192,7 +186,6 @@ def trust_legend(board: Standings) -> dict[str, str]:
 
 
 def _filled(texts: Mapping[str, str], width: int) -> str:
-    texts = {PRINTED_HEADS.get(key, key): one for key, one in texts.items()}
     indent = " " * (2 + max(map(len, texts), default=0))
     return "\n".join(
         fill(f"{key:<{len(indent)}}{one}", width, subsequent_indent=indent) for key, one in texts.items()
@@ -201,5 +194,4 @@ def _filled(texts: Mapping[str, str], width: int) -> str:
 
 def _table(shown: Sequence[BoardColumn], width: int = WIDTH) -> str:
     sides = [column.is_number for column in shown]
-    heads_and_cells = [(PRINTED_HEADS.get(one.head, one.head), *one.cells) for one in shown]
-    return "\n".join(columns_text(heads_and_cells, sides, width))
+    return "\n".join(columns_text([(column.head, *column.cells) for column in shown], sides, width))

@@ -156,7 +156,7 @@ def rank_columns(board: Standings, target: str = "") -> tuple[BoardColumn, ...]:
     shown = (
         BoardColumn("Row", True, tuple(str(number) for number in row.values())),
         known.get("Rank"),
-        known.get("95% ranks"),
+        known.get("95% rank range"),
         BoardColumn(
             "Could be the best", False, tuple("yes" if line.agent in first else "" for line in lines)
         ),
@@ -187,11 +187,11 @@ def _columns(board: Standings, target: str) -> Iterator[tuple[str, bool, Cell]]:
         True,
         lambda line: "" if (rank := line.at[target].rank) is None else f"{rank}{'=' * (n_of_rank[rank] > 1)}",
     )
-    yield "95% ranks", True, lambda line: _range(line.at[target])
+    yield "95% rank range", True, lambda line: _range(line.at[target])
     yield "Agent", False, lambda line: line.agent + (f" ({more[line.agent]})" if line.agent in more else "")
     yield "Trust", False, lambda line: TRUST[line.trust] if is_mixed else ""
     yield HEADS[target], True, lambda line: score(line.at[target])
-    yield "95%", True, lambda line: interval(line.at[target])
+    yield "95% interval", True, lambda line: interval(line.at[target])
     yield (
         "SE",
         True,
@@ -203,7 +203,7 @@ def _columns(board: Standings, target: str) -> Iterator[tuple[str, bool, Cell]]:
     if board.subset is not None:
         other = "full" if target == "subset" else "subset"
         yield other_head(target), True, lambda line: score(line.at[other])
-    yield "Bounds", True, lambda line: bounds_text(line.at[target])
+    yield "Possible score %", True, lambda line: bounds_text(line.at[target])
     yield (
         "Ties",
         True,
@@ -224,7 +224,7 @@ def _columns(board: Standings, target: str) -> Iterator[tuple[str, bool, Cell]]:
     yield "Tasks", True, lambda line: f"{line.n_tasks:,}"
     yield "Trials", True, lambda line: f"{line.n_trials:,}"
     yield "Date", False, lambda line: (line.submitted_at or "")[:10]
-    yield "Marks", False, lambda line: ", ".join(line.marks)
+    yield "Notes", False, lambda line: ", ".join(line.marks)
 
 
 def other_head(target: str) -> str:

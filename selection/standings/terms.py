@@ -114,8 +114,8 @@ TIED = (
 )
 LEGEND = {
     "Rank": "One plus the number of agents with a better score.",
-    "95% ranks": "The ranks that the data allow.",
-    "95%": "95% interval of the score.",
+    "95% rank range": "The ranks that the data allow.",
+    "95% interval": "95% interval of the score.",
     "SE": "Standard error of the score, in points.",
     "naive": "√(p(1 − p)/n), p the score and n the number of tasks. Many leaderboards print it. It ignores "
     "repeated trials; with one trial per task it is nearly equal to SE.",
@@ -123,7 +123,7 @@ LEGEND = {
     "Tied with": f"Rows that are {TIED}",
     "Ties": f"Number of agents that are {TIED}",
     "~": "Estimated from a part of the tasks or trials. A number without ~ is measured.",
-    "Bounds": "The score if all missing results failed, and if all passed.",
+    "Possible score %": "The score if all missing results failed, and if all passed.",
     "≤": "Upper bound, because each task has one trial.",
     UNBELIEVED: "Implausible cost, not used. It is 0 or below a fiftieth of the median. The median is that "
     "of verified agents if five state a cost. Costs of other agents are also implausible below one cent per "
@@ -272,7 +272,7 @@ def _span(values: Sequence[Any], text: Callable[[Any], str]) -> str:
 
 
 def half_width(at: AtTarget) -> float | None:
-    """Return half the width of the 95% interval of a score, where 0% and 100% cut nothing off; else None."""
+    """Return the longer side of the 95% interval of a score, as 0% or 100% may cut one; None without any."""
     if at.score is None or at.lower is None or at.upper is None:
         return None
     return max(at.upper - at.score, at.score - at.lower)

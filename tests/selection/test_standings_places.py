@@ -240,7 +240,7 @@ def test_an_agent_that_ran_all_tasks_and_lost_too_many_is_listed_not_estimated(h
     assert full.bounds == pytest.approx((n_passed / 60, (n_passed + 4) / 60))
     assert (line.how, line.marks) == ("incomplete", ("incomplete",))
     (cells,) = [one for one in table.rows(found, "full") if one["Agent"] == line.agent]
-    assert cells["Bounds"] == f"{words.percent(n_passed / 60)}–{words.percent((n_passed + 4) / 60)}"
+    assert cells["Possible score %"] == f"{words.percent(n_passed / 60)}–{words.percent((n_passed + 4) / 60)}"
     assert (cells["Rank"], cells["Score %"]) == ("", "–")
 
 

@@ -426,7 +426,7 @@ def test_bounds_are_told_of_what_is_missing_in_part():
         line("a", None, None, at={"full": open_}),
         line("b", None, None, at={"full": nothing}, marks=("elsewhere",)),
     ]
-    assert [row["Bounds"] for row in table.rows(standings(*ran))] == ["20.0–95.0", "–"]
+    assert [row["Possible score %"] for row in table.rows(standings(*ran))] == ["20.0–95.0", "–"]
 
 
 def test_that_missing_outcomes_count_as_failures_is_among_the_notices():
@@ -494,7 +494,7 @@ def test_columns_of_a_board():
     found = answer(record_of(board(16, 60)))
     rows = table.rows(found)
     assert list(rows[0]) == [
-        *("Rank", "95% ranks", "Agent", "Score %", "95%", "SE", "naive"),
+        *("Rank", "95% rank range", "Agent", "Score %", "95% interval", "SE", "naive"),
         *("Ranking tasks %", "Ties", "Tasks", "Trials"),
     ]
     first = found.agents[0]

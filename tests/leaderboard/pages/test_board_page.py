@@ -99,10 +99,10 @@ def test_its_cells_are_those_of_the_answers_table(client, ongoing, target, view)
     assert [row[place["Agent"]].split(" ")[0] for row in seen] == [row["Agent"] for row in ranked]
     for cells, row in zip(ranked, seen, strict=True):
         assert row[place["Rank"]] == cells["Rank"]
-        assert row[ranks].removesuffix("not known") == cells["95% ranks"]
+        assert row[ranks].removesuffix("not known") == cells["95% rank range"]
         score = said(row[place["Ranking" if target == "subset" else "Score"]])
         assert score.split(" ±")[0] == cells[table.HEADS[target]]
-        assert row[interval].removesuffix("not known") == cells["95%"]
+        assert row[interval].removesuffix("not known") == cells["95% interval"]
         assert said(row[place[other.split(" ")[0]]]) == cells[table.other_head(target)]
         assert row[place["Date"]] == cells["Date"][: 10 if view else 7]
         if view:
@@ -153,7 +153,7 @@ def test_an_estimated_score_is_marked(client, ongoing):
     row = row_of(client.get("/b/toy?target=full&view=all"), "newcomer")
     score = next(line for line in standings_of(ongoing).agents if line.agent == "newcomer").at["full"].score
     assert row["Score"] == f"~estimated {100 * score:.1f}"
-    assert "estimated" in row["Marks"]
+    assert "estimated" in row["Notes"]
     assert "~ Estimated from a part of the tasks or trials" in text_of(client.get("/b/toy?target=full"))
 
 

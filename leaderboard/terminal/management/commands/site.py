@@ -16,6 +16,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from leaderboard import called
 from leaderboard.boards.queries import NoBoardYet, standings_of
 from leaderboard.called import PROGRAM, set_command
 from leaderboard.catalog.models import Benchmark, Visibility
@@ -72,7 +73,7 @@ class Command(ServiceCommand):
             table = table_options(options, benchmark=benchmark)
             slug = load_file(Path(source), table, only, self.stdout)
             if options["set"]:
-                call_command("policy", slug, "--set", *options["set"], stdout=StringIO())
+                self._call("policy", slug, "--set", *options["set"])
             chosen = self._computed(slug)
         elif Path(source).name != source or Path(source).suffix:
             raise CommandError(
@@ -86,7 +87,7 @@ class Command(ServiceCommand):
         else:
             chosen = benchmark_of(source)
         if validate:
-            call_command("validate", chosen.slug, stdout=StringIO())
+            self._call("validate", chosen.slug)
         if chosen.visibility != Visibility.PUBLIC:
             raise CommandError(f"{chosen} is not public. Its pages are for its members only.")
         with replacing_folder(out) as folder, progress_bar("Writing", "pages") as progress:
@@ -95,6 +96,13 @@ class Command(ServiceCommand):
             except NoBoardYet:
                 raise CommandError(f"{chosen} has no board yet. Next: {PROGRAM} recompute {chosen}") from None
         self.stdout.write(f"Wrote {n:,} files in {monotonic() - started:.0f} s. Open {out / 'index.html'}.")
+
+    def _call(self, *arguments: str) -> None:
+        """Call a command, and print what it says but for next steps in a database that goes."""
+        out = StringIO()
+        call_command(*arguments, stdout=out)
+        lines = out.getvalue().splitlines()
+        self.stdout.write("\n".join(one for one in lines if not (called.is_site_of_file and PROGRAM in one)))
 
     def _computed(self, slug: str) -> Benchmark:
         benchmark = benchmark_of(slug)
