@@ -15,6 +15,7 @@ from scipy.special import stdtrit
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from analytics.differences.finite_errors import AgentError
+from analytics.differences.neyman_draws import upper_place
 from analytics.errors import CoreError
 from analytics.resampling import generator
 
@@ -41,11 +42,6 @@ class ErrorDraws:
         most = 2 * np.count_nonzero(self.judged, axis=1) >= len(self.judged)
         is_enough = not self.judged[np.ix_(~most, ~most)].any()
         return np.asarray(most if is_enough else np.ones_like(most))
-
-
-def upper_place(n_draws: int) -> int:
-    """Return the place, from 1, of the upper 5% point among so many draws."""
-    return -(-95 * (n_draws + 1) // 100)
 
 
 def own_draws(name: str, error: AgentError, *, seed: int, n_draws: int) -> FloatArray:

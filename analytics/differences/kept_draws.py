@@ -5,9 +5,9 @@ outcomes stay; with more agents it is the maximum of what was found and what the
 
     max over all b of T*_ba²  =  max( max over old b of T*_ba²,  max over new b of T*_ba² )
 
-T* is equal to the last bit however many agents are computed at once (`neyman_draws`), so
-that a board is the same whether anything was kept or not. Where an agent has gone, or its outcomes changed,
-all is drawn anew.
+T* is equal to the last bit however many agents are computed at once (`neyman_draws`), and no floor is above what
+decides, so that a board is the same whether anything was kept or not. Where an agent has gone, its outcomes
+changed, or the upper point fell below the floor, all is drawn anew.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from cachetools import LRUCache, cachedmethod
 from analytics.arrays import FloatArray, Mask, read_only
 from analytics.differences.error_draws import own_draws
 from analytics.differences.finite_errors import AgentError
-from analytics.differences.neyman_draws import Weights, ahead, pair_variances, task_weights
+from analytics.differences.neyman_draws import Maxima, Weights, ahead, pair_variances, task_weights
 
 MAX_BYTES = 256 << 20
 Place = tuple[int, int, int]  # k, seed, n_draws
@@ -64,7 +64,7 @@ class KeptDraws:
     def __init__(self, most_bytes: int = MAX_BYTES) -> None:
         self._most_bytes = most_bytes
         # by name the SHA-256 of all that decides what was found, and that
-        self._draws: OrderedDict[tuple[Place, int], tuple[dict[str, bytes], FloatArray]] = OrderedDict()
+        self._draws: OrderedDict[tuple[Place, int], tuple[dict[str, bytes], Maxima]] = OrderedDict()
         self._n = 0
         self._variances = LRUCache[bytes, FloatArray](most_bytes // 2, attrgetter("nbytes"))
         self._own = LRUCache[Hashable, FloatArray](most_bytes // 2, attrgetter("nbytes"))
@@ -78,8 +78,8 @@ class KeptDraws:
         *,
         seed: int,
         n_draws: int,
-    ) -> FloatArray:
-        """Return what `analytics.differences.neyman_draws.ahead` does, read-only."""
+    ) -> Maxima:
+        """Return what `analytics.differences.neyman_draws.ahead` does, read-only; the floor may differ."""
         place = (outcomes.shape[1], seed, n_draws)
         rows = {
             name: _sha256(row, v_a, noise)
@@ -94,11 +94,11 @@ class KeptDraws:
             return self._draws[key][1]
         known = new = None
         if key is not None:
-            rows_before, largest_before = self._draws.pop(key)
+            rows_before, before = self._draws.pop(key)
             column = {name: i for i, name in enumerate(rows_before)}
             new = np.array([name not in column for name in names])
-            known = np.zeros((n_draws, len(names)))
-            known[:, ~new] = largest_before[:, [column[name] for name in names if name in column]]
+            known = Maxima(np.zeros((n_draws, len(names))), before.floor)
+            known.squares[:, ~new] = before.squares[:, [column[name] for name in names if name in column]]
         found = ahead(
             outcomes,
             names,
@@ -116,11 +116,11 @@ class KeptDraws:
         ]:
             del self._draws[key]
         self._n += 1
-        largest = read_only(found)
-        self._draws[place, self._n] = rows, largest
-        while sum(one.nbytes for _, one in self._draws.values()) > self._most_bytes:
+        found = Maxima(read_only(found.squares), found.floor)
+        self._draws[place, self._n] = rows, found
+        while sum(one.squares.nbytes for _, one in self._draws.values()) > self._most_bytes:
             self._draws.popitem(last=False)
-        return largest
+        return found
 
     @cachedmethod(attrgetter("_variances"), lambda _, x, v: _sha256(np.array(x.shape), x, v))
     def pair_variances(self, outcomes: FloatArray, v: FloatArray) -> FloatArray:

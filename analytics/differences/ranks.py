@@ -26,7 +26,6 @@ from analytics.differences.error_draws import (
     may_be_first,
     may_be_first_by_tasks,
     own_draws,
-    upper_place,
     upper_point,
 )
 from analytics.differences.finite_errors import Calibrated, Measured, Method, TrialNoise, error_of
@@ -34,10 +33,12 @@ from analytics.differences.neyman_draws import (
     MIN_TASKS,
     N_DRAWS,
     Ahead,
+    Maxima,
     PairVariances,
     ahead,
     draws_for,
     pair_variances,
+    upper_place,
 )
 from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.errors import CoreError
@@ -48,12 +49,12 @@ MIN_DRAWS = 19
 
 @dataclass(frozen=True, eq=False)
 class Resamples:
-    """Agents on the same k tasks; v beyond these, score²; T*² of who is furthest ahead, in each draw."""
+    """Agents on the same k tasks; v beyond these, score²; how far others are ahead in each draw."""
 
     agents: tuple[str, ...]
     outcomes: FloatArray
     v: FloatArray
-    ahead: FloatArray
+    ahead: Maxima
     groups: grouped.Groups | None = None
 
     @property
@@ -139,10 +140,11 @@ def resample(
     _check(names, outcomes, variances, n_draws)
     if groups is None:
         every = np.ones(len(names), dtype=np.bool_)
-        statistics = ahead(outcomes, names, variances, every, seed=seed, n_draws=n_draws)
+        found = ahead(outcomes, names, variances, every, seed=seed, n_draws=n_draws)
     else:
-        statistics = grouped.ahead(outcomes, names, variances, groups, seed=seed, n_draws=n_draws)
-    return Resamples(names, read_only(outcomes), read_only(variances), read_only(statistics), groups)
+        found = Maxima(grouped.ahead(outcomes, names, variances, groups, seed=seed, n_draws=n_draws), 0.0)
+    found = Maxima(read_only(found.squares), found.floor)
+    return Resamples(names, read_only(outcomes), read_only(variances), found, groups)
 
 
 def rank_intervals(
@@ -153,17 +155,18 @@ def rank_intervals(
     unclaimed: (n_agents, n_agents); pairs that are tied whatever their outcomes; symmetric.
     """
     n_agents, n_tasks = resamples.outcomes.shape
-    n_draws = len(resamples.ahead)
+    squares = resamples.ahead.squares
+    n_draws = len(squares)
     place = upper_place(n_draws)
-    largest = np.sort(resamples.ahead.max(axis=1))
+    largest = np.sort(squares.max(axis=1))
     critical = max(math.sqrt(largest[place - 1]), float(stdtrit(resamples.df, 0.975)))
     means = np.round(resamples.outcomes.mean(axis=1), DECIMALS)
     outcomes, v, groups = resamples.outcomes, resamples.v, resamples.groups
     variances = grouped.pair_variances(outcomes, v, groups) if groups else pair_variances(outcomes, v)
     se, d = np.sqrt(variances), gaps(means, unclaimed)
     beats, lead = d > critical * se, (d / se).max(axis=0)
-    least = np.full(n_agents, least_by_tasks(resamples.ahead, resamples.df))
-    first = may_be_first_by_tasks(resamples.ahead, lead, place, least=least)
+    least = np.full(n_agents, least_by_tasks(squares, resamples.df))
+    first = may_be_first_by_tasks(squares, lead, place, least=least)
     others: dict[str, Any] = {"se": se, "n_tasks": n_tasks, "n_draws": n_draws, "may_be_first": first}
     return RankIntervals.of(resamples.agents, means, beats, critical, **others)
 
@@ -270,9 +273,10 @@ def rank_sets(
     if by_tasks.any():
         at = np.ix_(rows, rows)
         variances[at] = np.where(by_tasks[at], pair_variances(outcomes, beyond), variances[at])
-        others[:, rows] = ahead(
+        found = ahead(
             outcomes, [names[i] for i in rows], beyond, unknown_noise[rows], seed=seed, n_draws=n_draws
         )
+        others[:, rows] = found.squares
     means = np.round([agent.score for agent in agents], DECIMALS)
     se = np.asarray(np.sqrt(variances if added is None else variances + added), dtype=np.float64)
     d = gaps(means, unclaimed)

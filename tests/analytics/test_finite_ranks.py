@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm, studentized_range, t
+from scipy.stats import binom, norm, studentized_range, t
 
-from analytics.differences import error_draws
+from analytics.differences import error_draws, neyman_draws
 from analytics.differences.error_draws import draw_errors, may_be_first, upper_point
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
 from analytics.differences.neyman_draws import agent_noise, ahead, task_weights
@@ -202,7 +202,7 @@ def test_a_board_of_single_trials_is_the_procedure_of_resampled_tasks():
     result = rank_sets(agents, TrialNoise(), seed=7, n_draws=999)
     resamples = resample(outcomes, names(6), seed=7, n_draws=999)
     least = t.ppf(0.975, 29)
-    largest = resamples.ahead.max(axis=1)
+    largest = resamples.ahead.squares.max(axis=1)
     assert result.critical == pytest.approx(max(math.sqrt(np.sort(largest)[949]), least), rel=1e-10)
     domain = rank_intervals(resamples)
     assert result.beats.tobytes() == domain.beats.tobytes()
@@ -210,32 +210,76 @@ def test_a_board_of_single_trials_is_the_procedure_of_resampled_tasks():
     assert set(result.methods) == {"neyman"}
 
 
-def test_how_far_others_are_ahead_pair_by_pair():
-    agents = [*singles(3, 4, 12), *board(4, 3, 12)]
-    outcomes, v = np.array([one.outcomes for one in agents]), np.array([0, 0.01, 0, 0.02, 0, 0.03, 0])
-    untold = np.arange(7) < 4
-    result = ahead(outcomes, names(7), v, untold, seed=5, n_draws=40)
-    draws = zip(task_weights(12, 5, 40), agent_noise(names(7), v, 5, 40), strict=True)
+def furthest(outcomes, v, untold, seed, n_draws):
+    """T_a² of each draw and agent pair by pair, the resampled differences written out."""
+    n, k = outcomes.shape
+    result = np.zeros((n_draws, n))
+    draws = zip(task_weights(k, seed, n_draws), agent_noise(names(n), v, seed, n_draws), strict=True)
     for draw, (weights, noise) in enumerate(draws):
-        drawn = np.repeat(np.arange(12), weights.astype(int))
-        for a in range(7):
-            ratios = [0.0]
-            for b in range(7):
-                if a == b or not (untold[a] or untold[b]):
-                    continue
-                d = outcomes[b] - outcomes[a]
-                shift = d[drawn].mean() - d.mean() + noise[b] - noise[a]
-                spread = (d[drawn] ** 2).sum() + 1 - d[drawn].sum() ** 2 / 14
-                ratios.append(max(shift, 0) ** 2 / (spread / 14**2 + v[a] + v[b]))
-            assert result[draw, a] == pytest.approx(max(ratios), rel=1e-5, abs=1e-7)
+        drawn = np.repeat(np.arange(k), weights.astype(int))
+        for a, b in np.argwhere(np.logical_or.outer(untold, untold) & ~np.eye(n, dtype=bool)):
+            d = outcomes[b] - outcomes[a]
+            shift = d[drawn].mean() - d.mean() + noise[b] - noise[a]
+            spread = (d[drawn] ** 2).sum() + 1 - d[drawn].sum() ** 2 / (k + 2)
+            square = max(shift, 0) ** 2 / (spread / (k + 2) ** 2 + v[a] + v[b])
+            result[draw, a] = max(result[draw, a], square)
+    return result
 
 
-def test_blocks_change_nothing(monkeypatch):
-    outcomes = np.array([one.outcomes for one in singles(8, 9, 20)])
-    arguments = (outcomes, names(9), np.zeros(9), np.arange(9) % 2 == 0)
-    once = ahead(*arguments, seed=1, n_draws=600)
-    monkeypatch.setattr("analytics.differences.neyman_draws.FEW_AGENTS", 0)
-    assert ahead(*arguments, seed=1, n_draws=600).tobytes() == once.tobytes()
+def mixed(n, k, kind):
+    """Agents with v, without, with trials that tell their noise, alike but for a task or two."""
+    rng = np.random.default_rng(n + k)
+    outcomes = (rng.random((n, k)) < np.linspace(0.1, 0.9, n)[:, None]).astype(float)
+    outcomes[1], outcomes[2] = outcomes[0], outcomes[0]
+    outcomes[2, :2] = 1 - outcomes[2, :2]
+    if kind == "thirds":
+        outcomes[3] = np.round(rng.random(k) * 3) / 3
+    untold = np.ones(n, dtype=bool) if kind == "all untold" else np.arange(n) % 3 > 0
+    return outcomes, np.where(np.arange(n) % 4, 0.0, 0.5 / k), untold
+
+
+def reaching(squares, floor):
+    return np.where(squares >= floor, squares, 0.0)
+
+
+@pytest.mark.parametrize("few", [0, 64])
+@pytest.mark.parametrize("kind", ["all untold", "some told", "thirds"])
+@pytest.mark.parametrize(("n", "k"), [(7, 12), (13, 150)])
+def test_how_far_others_are_ahead_pair_by_pair(monkeypatch, n, k, kind, few):
+    """One pair after another in the draws that reach the floor, or all draws at once."""
+    monkeypatch.setattr(neyman_draws, "FEW_AGENTS", few)
+    outcomes, v, untold = mixed(n, k, kind)
+    result = ahead(outcomes, names(n), v, untold, seed=5, n_draws=60)
+    expected, least = furthest(outcomes, v, untold, 5, 60), t.ppf(0.95, k - 1) ** 2
+    place = math.ceil(0.95 * (60 * untold.sum() + 1) - 1e-9)
+    decides = max(np.sort(expected[:, untold], axis=None)[place - 1], least)
+    assert least * (1 - 1e-9) <= result.floor <= decides * (1 + 1e-9)
+    wanted = reaching(expected, np.where(untold, result.floor, least))
+    assert result.squares == pytest.approx(wanted, rel=1e-5, abs=1e-7)
+
+
+def test_a_guess_that_is_too_high_is_mended(monkeypatch):
+    outcomes, v, untold = mixed(13, 150, "some told")
+    found = ahead(outcomes, names(13), v, untold, seed=5, n_draws=300)
+    monkeypatch.setattr(neyman_draws, "FEW_AGENTS", 0)
+    for guess in (3.0, 4.0, 50.0):  # the first draws, or all of them, are done again
+        monkeypatch.setattr(neyman_draws, "ndtri", lambda _, guess=guess: guess)
+        again = ahead(outcomes, names(13), v, untold, seed=5, n_draws=300)
+        known, floor = ~untold, max(found.floor, again.floor)
+        assert again.squares[:, known].tobytes() == found.squares[:, known].tobytes()
+        both = [reaching(one.squares[:, untold], floor) for one in (found, again)]
+        assert both[0].any()
+        assert both[0].tobytes() == both[1].tobytes()
+
+
+@pytest.mark.parametrize("k", [5, 38, 500, 12_032])
+def test_the_spread_of_a_pair_is_seldom_below_its_bound(k):
+    """Against the binomial distribution: k tasks are drawn, each one of `apart` with the chance apart/k."""
+    apart = np.unique(np.linspace(0, k, 200).astype(int))
+    bound = neyman_draws._least_spread(apart.astype(float), k)
+    assert (bound <= apart).all()
+    assert (binom.logcdf(np.ceil(bound) - 1, k, apart / k) <= -neyman_draws.TAIL).all()
+    assert k < 500 or bound[100] > apart[100] / 2  # not so low that it tells nothing
 
 
 def test_one_critical_value_holds_for_both_kinds_of_pairs():
@@ -248,7 +292,7 @@ def test_one_critical_value_holds_for_both_kinds_of_pairs():
     _, ratios, _ = plain(agents, noise, seed=2, n_draws=999, by_tasks=by_tasks)
     outcomes = np.array([one.outcomes for one in agents])
     others = ahead(outcomes, [a.name for a in agents], np.zeros(7), np.arange(7) >= 4, seed=2, n_draws=999)
-    largest = np.maximum(ratios.max(axis=(0, 1)), others.max(axis=1))
+    largest = np.maximum(ratios.max(axis=(0, 1)), others.squares.max(axis=1))
     assert result.critical == math.sqrt(np.sort(largest)[949])
 
 
@@ -401,7 +445,11 @@ def test_more_draws_leave_the_first_tasks_drawn_as_they_were():
     outcomes = np.array([one.outcomes for one in singles(8, 5, 20)])
     v, untold = np.array([0.0, 0.01, 0.0, 0.0, 0.02]), np.array([True, True, False, True, False])
     few, many = (ahead(outcomes, names(5), v, untold, seed=1, n_draws=n) for n in (300, 700))
-    assert many[:300].tobytes() == few.tobytes()
+    floor = max(few.floor, many.floor)
+    first = reaching(many.squares[:300], floor)
+    assert first.any()
+    assert reaching(few.squares, floor)[:, untold].tobytes() == first[:, untold].tobytes()
+    assert few.squares[:, ~untold].tobytes() == many.squares[:300, ~untold].tobytes()
 
 
 def test_the_seed_decides_and_nothing_else():

@@ -26,8 +26,8 @@ from analytics.command_line import (
     progress_bar,
     whole,
 )
-from analytics.differences.error_draws import may_be_first_by_tasks, upper_place
-from analytics.differences.neyman_draws import N_DRAWS
+from analytics.differences.error_draws import may_be_first_by_tasks
+from analytics.differences.neyman_draws import N_DRAWS, upper_place
 from analytics.differences.ranks import RankIntervals, check_draws, gaps
 from analytics.errors import CoreError
 from analytics.record import Record
