@@ -5,12 +5,14 @@ ranks a numpy bootstrap of each pair by itself (10,000 draws of tasks, mean and 
 They are timed on 20 pairs and scaled to all of them, which flatters them: the second does not yet take the
 maximum over pairs. Ours is the median of five runs, of one at 500 agents.
 
-Rank sets of agents with repeated trials are timed against this project's earlier way, tasks resampled for
-every pair (commit 9ec05e1, its 2,000 draws), unpacked from the repository's history and run in a process of
-its own. Run with `python -m perf.decisions` and, for one core, OPENBLAS_NUM_THREADS=1.
+Rank sets are timed against this project's earlier ways, unpacked from the repository's history and run in a
+process of their own: tasks resampled for every pair where trials are repeated (commit 9ec05e1, its 2,000
+draws), and all pairs in all draws where they are not (960dc2d). Of 40 boards of all kinds the latter's rank sets
+are compared to the last bit. Run with `python -m perf.decisions` and, for one core, OPENBLAS_NUM_THREADS=1.
 """
 
 import io
+import pickle
 import resource
 import statistics
 import subprocess
@@ -18,7 +20,8 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import combinations, islice
 from pathlib import Path
 
@@ -26,7 +29,7 @@ import numpy as np
 from scipy import stats
 
 from analytics.arrays import FloatArray
-from analytics.differences.finite_errors import Measured, trial_noise
+from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, trial_noise
 from analytics.differences.neyman_draws import N_DRAWS
 from analytics.differences.ranks import rank_intervals, rank_sets, resample
 from analytics.differences.rows import Row
@@ -36,14 +39,27 @@ BOARDS = ((57, 500, 5, 2.0), (500, 500, 1, 60.0))
 N_PAIRS_TIMED = 20
 LIMIT_MIB = 2048
 ROOT = Path(__file__).resolve().parent.parent
-EARLIER, N_TIMES = "9ec05e1", 10
+EARLIER, ALL_PAIRS, N_TIMES = "9ec05e1", "960dc2da", 10
+SINGLE = ((57, 500), (300, 586), (632, 1581))
+N_BOARDS = 40
 RESAMPLED = """
 import sys, time, numpy
-from analytics.ranks import rank_intervals, resample
+try:
+    from analytics.ranks import rank_intervals, resample
+except ImportError:
+    from analytics.differences.ranks import rank_intervals, resample
 outcomes = numpy.load(sys.argv[1])
 begin = time.perf_counter()
 rank_intervals(resample(outcomes, [f"a{i:04d}" for i in range(len(outcomes))], seed=1))
 print(time.perf_counter() - begin)
+"""
+DECIDED = """
+import pickle, sys
+from pathlib import Path
+sys.path.append(sys.argv[2])
+from perf.decisions import decided
+found = [decided(seed) for seed in range(int(sys.argv[3]))]
+Path(sys.argv[1]).write_bytes(pickle.dumps(found))
 """
 
 
@@ -78,7 +94,7 @@ def bootstrap_pair(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def report(what: str, ours: float, rival: str, theirs: float) -> None:
-    print(f"  {what}: {ours:.3f} s; {rival}: {theirs:.1f} s; ratio {theirs / ours:,.0f}")
+    print(f"  {what}: {ours:.3f} s; {rival}: {theirs:.1f} s; ratio {theirs / ours:,.1f}")
 
 
 def trials_of(n_agents: int, n_tasks: int, n_trials: int) -> list[Row]:
@@ -90,20 +106,76 @@ def trials_of(n_agents: int, n_tasks: int, n_trials: int) -> list[Row]:
     return [Row(one.mean(axis=1), one.var(axis=1, ddof=1), counts) for one in passed]
 
 
-def resampled_earlier(outcomes: FloatArray) -> float | None:
-    """Seconds of the earlier rank intervals; None where the history does not hold them."""
+@contextmanager
+def unpacked(commit: str) -> Iterator[Path | None]:
+    """Give the folder of an earlier commit's library; None where the history does not hold it."""
     archive = subprocess.run(
-        ["git", "archive", EARLIER, "analytics"], cwd=ROOT, capture_output=True, check=False
+        ["git", "archive", commit, "analytics"], cwd=ROOT, capture_output=True, check=False
     )
-    if archive.returncode:
-        return None
     with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
-            tar.extractall(folder, filter="data")
-        np.save(Path(folder) / "outcomes.npy", outcomes)
+        if not archive.returncode:
+            with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
+                tar.extractall(folder, filter="data")
+        yield None if archive.returncode else Path(folder)
+
+
+def resampled_earlier(outcomes: FloatArray, commit: str) -> float | None:
+    """Seconds of the earlier rank intervals; None where the history does not hold them."""
+    with unpacked(commit) as folder:
+        if folder is None:
+            return None
+        np.save(folder / "outcomes.npy", outcomes)
         command = [sys.executable, "-c", RESAMPLED, "outcomes.npy"]
         done = subprocess.run(command, cwd=folder, capture_output=True, check=True, text=True)
     return float(done.stdout)
+
+
+def decided(seed: int) -> list[object]:
+    """Rank sets of a board: 2 to 200 agents, 5 to 900 tasks; one trial, several or both."""
+    rng = np.random.default_rng(seed)
+    n, k = int(2 * 100 ** rng.random()), int(5 * 180 ** rng.random())
+    logit = rng.normal(0, rng.choice([0.0, 0.3, 1.5]), n)[:, None] - rng.normal(0, 1.5, k)
+    n_trials = np.where(rng.random(n) < (0.0, 0.1, 0.6, 1.0)[seed % 4], 3, 1)
+    rows = []
+    for chance, r in zip(1 / (1 + np.exp(-logit)), n_trials.tolist(), strict=True):
+        passed = (rng.random((k, r)) < chance[:, None]).astype(float)
+        if seed % 5 == 0 and r == 1:
+            passed = np.round(rng.random((k, 1)) * 7) / 7
+        s2 = passed.var(axis=1, ddof=1) if r > 1 else np.full(k, np.nan)
+        rows.append(Row(passed.mean(axis=1), s2, np.full(k, float(r))))
+    for i in range(1, n, 7):  # a copy
+        rows[i] = rows[i - 1]
+    agents = [Measured(f"a{i:04d}", row.means, row) for i, row in enumerate(rows)]
+    calibrated = [
+        Calibrated(f"b{i:04d}", float(rng.random()), 0.02, 9.0, 0) for i in range(seed % 3 if n > 5 else 0)
+    ]
+    found = rank_sets([*agents, *calibrated], TrialNoise(), seed=seed)
+    return [found.critical, *(getattr(found, name).tobytes() for name in ("beats", "may_be_first", "se"))]
+
+
+def same_as_all_pairs() -> None:
+    """Compare rank sets of boards of all kinds with those of all pairs in all draws."""
+    with unpacked(ALL_PAIRS) as folder:
+        if folder is None:
+            print(f"not compared: the history here does not hold {ALL_PAIRS}")
+            return
+        command = [sys.executable, "-c", DECIDED, "decided", str(ROOT), str(N_BOARDS)]
+        subprocess.run(command, cwd=folder, check=True)
+        earlier = pickle.loads((folder / "decided").read_bytes())
+    equal = sum(then == decided(seed) for seed, then in enumerate(earlier))
+    print(f"rank sets of {equal} of {N_BOARDS} boards equal those of {ALL_PAIRS} to the last bit")
+
+
+def single_trials() -> None:
+    """Rank ranges of agents with one trial."""
+    print("one trial; all pairs in all draws of " + ALL_PAIRS)
+    for n_agents, n_tasks in SINGLE:
+        outcomes = outcomes_of(n_agents, n_tasks)
+        names = [f"a{i:04d}" for i in range(n_agents)]
+        ours = seconds(lambda x=outcomes, a=names: rank_intervals(resample(x, a, seed=1)), 3)
+        theirs = resampled_earlier(outcomes, ALL_PAIRS)
+        if theirs is not None:
+            report(f"{n_agents} agents, {n_tasks} tasks: rank ranges", ours, "all pairs", theirs)
 
 
 def rank_sets_of(rows: list[Row]) -> None:
@@ -115,7 +187,7 @@ def rank_sets_of(rows: list[Row]) -> None:
 def repeated_trials() -> None:
     """Rank sets of 500 agents on 500 tasks with 5 trials each, 10,000 draws."""
     rows = trials_of(500, 500, 5)
-    theirs = resampled_earlier(np.array([row.means for row in rows]))
+    theirs = resampled_earlier(np.array([row.means for row in rows]), EARLIER)
     ours = seconds(lambda: rank_sets_of(rows), 5)
     print("500 agents, 500 tasks, 5 trials, 10,000 draws")
     if theirs is None:
@@ -130,6 +202,8 @@ def repeated_trials() -> None:
 
 
 def main() -> None:
+    same_as_all_pairs()
+    single_trials()
     repeated_trials()
     for n_agents, n_tasks, n_runs, limit in BOARDS:
         outcomes = outcomes_of(n_agents, n_tasks)

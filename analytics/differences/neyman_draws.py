@@ -1,8 +1,8 @@
 """Differences judged by their spread over tasks, the tasks resampled.
 
-Few pairs decide in few draws: those whose T² is above what the draws before let expect of the 95% point. In a
-draw, Σ(x_a − x_b)² is a sum of k independent values from 0 to 1; a lower bound of it tells of most pairs, without
-their product, that T² is less.
+Few pairs decide in few draws: those whose T² is above what the draws before let expect of the 95% point. In
+a draw, Σ(x_a − x_b)² is a sum of k independent values from 0 to 1; a lower bound of it tells of most pairs,
+without their product, that T² is less.
 
 Source: Agresti & Min, *Statistics in Medicine* 24 (2005) 729-740 (pseudo-observations). Efron & Tibshirani,
 *An Introduction to the Bootstrap*, 1993, ch. 12. Imbens & Rubin, *Causal Inference*, 2015, §6.5. Okamoto,
@@ -70,7 +70,8 @@ FEW_PAIRS = 16  # by a product of matrices they cost more than one by one
 FIRST_CHUNK = 16
 TAIL = 24.0  # a bound of the spread fails with a chance of at most e^-24 in a draw of a pair
 MARGIN = 1e-3  # of single precision, in what is compared with the bound
-MOST_CELLS = 1 << 20  # gathered at once
+MOST_CELLS = 1 << 21  # gathered at once
+MOST_PAIRS = 1 << 18  # found before they are computed
 Single = npt.NDArray[np.float32]
 Bits = npt.NDArray[np.uint64]
 Ahead = Callable[..., "Maxima"]
@@ -80,8 +81,8 @@ Weights = Callable[..., FloatArray]
 class Maxima(NamedTuple):
     """How far the best of the others is ahead of each agent in each draw, T_a² = max over b of T*_ba².
 
-    squares: (n_draws, n_agents); T_a² where that is at least `floor`, else 0; of an agent of known noise where it
-        is at least t²_{k−1,.95}.
+    squares: (n_draws, n_agents); T_a² where that is at least `floor`, else 0; of an agent of known noise
+        where it is at least t²_{k−1,.95}.
     floor: at most the upper 5% point of T_a² over the draws of all agents of unknown noise, or t²_{k−1,.95}.
     """
 
@@ -142,6 +143,7 @@ def ahead(
         for a, (in_all, rest, limit) in enumerate(pairs.rows(floor, least)):
             draw.all_of(a, in_all)
             draw.reaching(a, rest, limit)
+        draw.finish()
         squares[drawn, order] = np.maximum(squares[drawn, order], draw.largest.T)
 
     # a guess below what is usual for the first draws, then a little below the upper point of those so far
@@ -252,6 +254,8 @@ class _Draw:
             _packed(weights.astype(np.int64) >> b & 1) for b in range(int(weights.max()).bit_length())
         ]
         self.largest = np.zeros(self._u.shape)
+        self._found: list[Sequence[IndexArray]] = []  # a, b and draw
+        self._n_found = 0
 
     def all_of(self, a: int, others: IndexArray | slice) -> None:
         """Go through the pairs of one agent with others in all draws."""
@@ -271,22 +275,36 @@ class _Draw:
         near = self._gaps[others] - self._gaps[a]
         near *= near
         place, drawn = np.divmod(np.flatnonzero(near >= (limit - shift * shift)[:, None]), near.shape[1])
-        b = np.arange(len(self._gaps))[others][place]
-        exact = np.flatnonzero(
-            near[place, drawn] + (self._shifts[b, drawn] - self._shifts[a, drawn]) ** 2 >= limit[place]
-        )
-        b, drawn = b[exact], drawn[exact]
-        step = max(MOST_CELLS // self._w.shape[0], 1)
-        for first in range(0, b.size, step):
+        b = a + 1 + place if isinstance(others, slice) else others[place]
+        exact = near[place, drawn] + (self._shifts[b, drawn] - self._shifts[a, drawn]) ** 2 >= limit[place]
+        found = np.broadcast_arrays(a, b[exact], drawn[exact])
+        self._found.append(found)
+        self._n_found += len(found[1])
+        if self._n_found >= MOST_PAIRS:
+            self.finish()
+
+    def finish(self) -> None:
+        """Compute the pairs that reached their limits."""
+        if not self._found:
+            return
+        a, b, drawn = map(np.concatenate, zip(*self._found, strict=True))
+        step = max(MOST_CELLS // self._pairs.k, 1)
+        for first in range(0, a.size, step):
             part = slice(first, first + step)
-            signed = self._signed(a, b[part], drawn[part], -2 * self._products(a, b[part], drawn[part]))
-            self.largest[b[part], drawn[part]] = np.maximum(self.largest[b[part], drawn[part]], signed)
-            np.maximum.at(self.largest[a], drawn[part], -signed)
+            products = -2 * self._products(a[part], b[part], drawn[part])
+            signed = self._signed(a[part], b[part], drawn[part], products)
+            np.maximum.at(self.largest, (b[part], drawn[part]), signed)
+            np.maximum.at(self.largest, (a[part], drawn[part]), -signed)
+        self._found, self._n_found = [], 0
 
     def _signed(
-        self, a: int, b: IndexArray | slice, drawn: IndexArray | slice, twice: npt.NDArray[np.floating]
+        self,
+        a: int | IndexArray,
+        b: IndexArray | slice,
+        drawn: IndexArray | slice,
+        twice: npt.NDArray[np.floating],
     ) -> FloatArray:
-        """T*² of agent a with others, negative where it is behind; twice: −2Σw·x_a·x_b."""
+        """T*² of a over b, negative where it is behind; twice: −2Σw·x_a·x_b."""
         q, t, u = self._q, self._t, self._u
         spread, gaps = q[b, drawn] + q[a, drawn], t[b, drawn] * t[a, drawn]
         spread += gaps
@@ -296,15 +314,15 @@ class _Draw:
         gaps /= spread
         return np.asarray(gaps, dtype=np.float64)
 
-    def _products(self, a: int, b: IndexArray, drawn: IndexArray) -> FloatArray:
+    def _products(self, a: IndexArray, b: IndexArray, drawn: IndexArray) -> FloatArray:
         """Σw·x_a·x_b in one draw each, of passes by their bits and those of the weights."""
         bits, cells = self._pairs.bits, self._pairs.cells
         if bits is None:
             products = np.einsum("ij,ij->i", cells[b] * cells[a], self._w.T[drawn])
             return np.asarray(products, dtype=np.float64)
-        sums, both = np.zeros(b.size), bits.take(b, axis=0)
+        sums, both = np.zeros(a.size), bits.take(a, axis=0) & bits.take(b, axis=0)
         for bit, plane in enumerate(self._planes):
-            counts = np.bitwise_count(both & (bits[a] & plane).take(drawn, axis=0))
+            counts = np.bitwise_count(both & plane.take(drawn, axis=0))
             sums += np.einsum("ij->i", counts, dtype=np.float32) * 2.0**bit
         return sums
 
