@@ -7,8 +7,9 @@ maximum over pairs. Ours is the median of five runs, of one at 500 agents.
 
 Rank sets are timed against this project's earlier ways, unpacked from the repository's history and run in a
 process of their own: tasks resampled for every pair where trials are repeated (commit 9ec05e1, its 2,000
-draws), and all pairs in all draws where they are not (960dc2d). Of 40 boards of all kinds the latter's rank sets
-are compared to the last bit. Run with `python -m perf.decisions` and, for one core, OPENBLAS_NUM_THREADS=1.
+draws), and all pairs in all draws where they are not (960dc2d). Of 40 boards of all kinds the latter's rank
+sets are compared to the last bit. Run with `python -m perf.decisions`, for one core with
+OPENBLAS_NUM_THREADS=1.
 """
 
 import io

@@ -6,8 +6,8 @@ outcomes stay; with more agents it is the maximum of what was found and what the
     max over all b of T*_ba²  =  max( max over old b of T*_ba²,  max over new b of T*_ba² )
 
 T* is equal to the last bit however many agents are computed at once (`neyman_draws`), and no floor is above
-what decides, so that a board is the same whether anything was kept or not. Where an agent has gone, its outcomes
-changed, or the upper point fell below the floor, all is drawn anew.
+what decides, so that a board is the same whether anything was kept or not. Where an agent has gone, its
+outcomes changed, or the upper point fell below the floor, all is drawn anew.
 """
 
 import hashlib
