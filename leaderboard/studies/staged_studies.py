@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from analytics.record import Record
 from leaderboard.catalog.models import Assigning, Benchmark, Policy
+from leaderboard.studies.board_inputs import FITS
 from leaderboard.studies.models import ESTIMATOR_VERSION, StagedStudy, TaskSubset
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.rules import rules_of, rules_sha256
@@ -108,7 +109,7 @@ def get_or_compute_staged(
         from selection.staged.study import staged_fit
 
         names = list(subset.members.values_list("task__name", flat=True)) if subset else None
-        return staged_fit(snapshot.record, staging_of(snapshot.policy), walks_of(decisions), names)
+        return staged_fit(snapshot.record, staging_of(snapshot.policy), walks_of(decisions), names, FITS)
 
     return get_or_compute(StagedStudy, compute, snapshot=snapshot, as_of=as_of)[0]
 

@@ -26,6 +26,7 @@ LARGEST_DERIVATIVE, NEAR = 1e-10, 1.0
 MAX_STEPS = 500
 GRADED_FROM = 0.05  # of the cells: means of a few repeated passes and failures lie between 0 and 1, too
 STEEPEST = 0.95  # what one more τ² may add to the next one
+QUICK = 10.0  # while derivatives fall so much in a step, its curvature does for the next
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,41 +87,46 @@ def fit(
     first = np.arange(len(x)) if first is None else first
     is_graded = np.count_nonzero((x > 0.0) & (x < 1.0)) > GRADED_FROM * np.count_nonzero(ran)
     abilities, difficulties = _begin(x, ran, start)
+    task, group, size = _alike(x, ran)
+    squares, difficulties = float((x * x).sum()), difficulties[task]
+    passed, n_run = _summed(x, group, size.size), ran[:, task] * size
     before = before_each(first)
     n_first = int(np.count_nonzero(first == 0))
     pull = (first == 0) / (FIRST_VARIANCE * max(n_first, 1))
     spread, dispersion = (1.0, 1.0) if start is None else (start.spread, start.dispersion)
+    inverse, last_slope = np.empty((0, 0)), 0.0
     for _ in range(MAX_STEPS):
         passing = expit(abilities[:, None] - difficulties)
-        passing *= ran
-        curvature = passing * (1.0 - passing)
+        expected = n_run * passing
+        curvature = expected * (1.0 - passing)
         of_abilities = curvature.sum(axis=1) + dispersion / spread
-        means = before @ abilities
-        for_abilities = (x - passing).sum(axis=1) - (abilities - means) * dispersion / spread - pull * means
-        for_difficulties = (passing - x).sum(axis=0) - difficulties / DIFFICULTY_VARIANCE
+        of_difficulties = curvature.sum(axis=0) + size / DIFFICULTY_VARIANCE
+        means, residuals = before @ abilities, passed - expected
+        for_abilities = residuals.sum(axis=1) - (abilities - means) * dispersion / spread - pull * means
+        for_difficulties = -residuals.sum(axis=0) - size * difficulties / DIFFICULTY_VARIANCE
         apart, variances = abilities - means, dispersion / of_abilities
         new_spread = _spread(apart, variances)
         new_dispersion = 1.0
         if is_graded:
-            squares = float((((x - passing) * ran) ** 2).sum())
-            new_dispersion = min(squares / float(curvature.sum()), MAX_DISPERSION)
-        slope = max(np.abs(for_abilities).max(), np.abs(for_difficulties).max())
+            left_over = squares - float((passing * (2.0 * passed - expected)).sum())
+            new_dispersion = min(left_over / float(curvature.sum()), MAX_DISPERSION)
+        slope = max(np.abs(for_abilities).max(), np.abs(for_difficulties / size).max())
         left = max(slope, abs(new_spread - spread), abs(new_dispersion - dispersion))
         if left < LARGEST_DERIVATIVE:
-            of_tasks = dispersion / (curvature.sum(axis=0) + dispersion / DIFFICULTY_VARIANCE)
-            ends = read_only(abilities), read_only(difficulties)
-            return StagedModel(*ends, read_only(of_tasks), read_only(means), spread, dispersion)
-        of_difficulties = curvature.sum(axis=0) + 1.0 / DIFFICULTY_VARIANCE
-        shared = curvature / of_difficulties
-        complement = np.diag(of_abilities) - shared @ curvature.T - before * dispersion / spread
-        complement += pull[:, None] * before
+            of_tasks = dispersion / (curvature.sum(axis=0) / size + dispersion / DIFFICULTY_VARIANCE)
+            ends = read_only(abilities), read_only(difficulties[group])
+            return StagedModel(*ends, read_only(of_tasks[group]), read_only(means), spread, dispersion)
+        if not inverse.size or slope > last_slope / QUICK:
+            half = curvature / np.sqrt(of_difficulties)
+            complement = np.diag(of_abilities) - half @ half.T - before * dispersion / spread
+            inverse = _inverse(complement + pull[:, None] * before)
+        last_slope, shared = slope, for_difficulties / of_difficulties
         wider = apart * dispersion / spread**2
-        right = np.column_stack([for_abilities + shared @ for_difficulties, wider])
-        up, by_spread = _solved(complement, right).T
+        up, by_spread = inverse @ (for_abilities + curvature @ shared), inverse @ wider
         step = _spread_step(spread, new_spread, variances, apart, before, up, by_spread)
         step = step if slope < NEAR else 0.0  # far off both at once may go round in circles
         up = up + step * by_spread
-        harder = (for_difficulties + curvature.T @ up) / of_difficulties
+        harder = shared + curvature.T @ up / of_difficulties
         largest = max(float(up.max() - harder.min()), float(harder.max() - up.min()), 1e-300)
         length = np.log1p(largest) / largest
         abilities, difficulties = abilities + length * up, difficulties + length * harder
@@ -136,9 +142,28 @@ def _begin(x: FloatArray, ran: Mask, start: StagedModel | None) -> tuple[FloatAr
     return np.concatenate([start.abilities, more]), start.difficulties
 
 
-def _solved(complement: FloatArray, right: FloatArray) -> FloatArray:
+def _alike(x: FloatArray, ran: Mask) -> tuple[IndexArray, IndexArray, IndexArray]:
+    """Group the tasks that the same agents ran with the same sum, which have one difficulty.
+
+    Returns: a task of each group, the group of each task, and the number of its tasks.
+    """
+    patterns = np.packbits(ran, axis=0).T
+    keys = np.hstack([patterns, x.sum(axis=0)[:, None].view(np.uint8)])
+    keys = np.ascontiguousarray(keys).view(np.dtype((np.void, keys.shape[1])))[:, 0]
+    _, task, group, size = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    return task, group, size
+
+
+def _summed(x: FloatArray, group: IndexArray, n_groups: int) -> FloatArray:
+    """Sum the columns of each group, (n, n_groups)."""
+    order = np.argsort(group, kind="stable")
+    begins = np.searchsorted(group[order], np.arange(n_groups))
+    return np.asarray(np.add.reduceat(x[:, order], begins, axis=1))
+
+
+def _inverse(complement: FloatArray) -> FloatArray:
     try:
-        return np.asarray(np.linalg.solve(complement, right), dtype=np.float64)
+        return np.asarray(np.linalg.inv(complement), dtype=np.float64)
     except np.linalg.LinAlgError:
         raise SelectionError(
             "the outcomes tell no ability from another: all are alike", code="model_unfinished"

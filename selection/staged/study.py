@@ -11,16 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from analytics.arrays import IndexArray
 from analytics.command_line import plain
 from analytics.errors import CoreError
 from analytics.record import Record
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents
+from selection.full_scores import FitCache
 from selection.prior import OVER, Staged
 from selection.staged.replay import histories_of, replay, sentence, summary, verdict
 from selection.staged.teaching import Teaching
 from selection.staged.walks import Fit, Staging, WalkEstimate, estimated
-from selection.standings.choice import n_complete, n_teaching, training
+from selection.standings.choice import n_complete, n_teaching, teaching, training
 from selection.standings.full_scores import WalkResult as WalkResult
 from selection.standings.full_scores import n_before, taught_by
 from selection.standings.placing import ran_all
@@ -43,11 +45,13 @@ def staged_fit(
     staging: Staging,
     walks: Mapping[str, WalkResult] | None = None,
     subset: Sequence[str] | None = None,
+    fits: FitCache | None = None,
 ) -> dict[str, Any]:
     """Fit to the agents that teach.
 
     walks: those asked batch by batch, by name; the others ran all tasks or do not teach.
     subset: the version of S in use; without it the band of the teaching agents is taken.
+    fits: earlier ones, of which the same is not made again.
     Returns: ``available``, ``reason``, ``agents`` (that teach); where available also ``tasks`` by name,
         ``fit`` (of `Fit`), and ``estimates`` (of `WalkEstimate`) of agents that were stopped, by name.
     """
@@ -58,11 +62,27 @@ def staged_fit(
     tasks = record.table.tasks
     fixed = None if subset is None else np.flatnonzero(np.isin(tasks, list(subset)))
     try:
-        teaching = taught_by(record, staging, walks or {}, fixed)
-        estimates = {name: asdict(one) for name, one in _estimates(record, teaching)}
+        taught = _taught(record, staging, walks or {}, fixed, fits or FitCache())
+        estimates = {name: asdict(one) for name, one in _estimates(record, taught)}
     except CoreError as refusal:
         return {"available": False, "reason": str(refusal), "agents": n}
-    return _plain_fit(n, teaching.fit, tasks, estimates)
+    return _plain_fit(n, taught.fit, tasks, estimates)
+
+
+def _taught(
+    record: Record,
+    staging: Staging,
+    walks: Mapping[str, WalkResult],
+    subset: IndexArray | None,
+    fits: FitCache,
+) -> Teaching:
+    table, rows = record.table, np.flatnonzero(teaching(record))
+    who = [
+        (name, table.dates[i], table.scaffolds[i], bool(record.complete[i]), walks.get(name))
+        for i, name in ((i, table.agents[i]) for i in rows.tolist())
+    ]
+    described = (staging, who, None if subset is None else subset.tolist())
+    return fits.made(described, table.means[rows], make=lambda: taught_by(record, staging, walks, subset))
 
 
 def _plain_fit(n: int, fit: Fit, tasks: Sequence[str], estimates: dict[str, Any]) -> dict[str, Any]:
