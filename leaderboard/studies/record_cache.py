@@ -157,26 +157,35 @@ class AgentRowCache:
     ) -> tuple[Compared, list[AgentRow], "Stale"]:
         """The conditions compared, each agent's row under them in the order of `delivered`, what is new."""
         keys = keys_of(delivered, tasks, counting)
-        absent = [pk for pk, key in keys.items() if key not in self.counts_by_key or not self.one_by_one]
-        read, by_temperature = list[int](), False
-        for read in self._read_at_once(absent, delivered):
-            source = _source({pk: delivered[pk] for pk in read}, tasks, self.settings)
-            by_temperature |= self._count({keys[pk]: voters[pk] for pk in read}, source, counting)
-        ran = [self.counts_by_key[key] for key in keys.values()]
-        whose = [voters[pk] for pk in keys]
-        compared = compare(join_counts(ran, whose, len(tasks), by_temperature), counting)
-        names = {
-            pk: (key, _sha256([compared.conditions, compared.by_temperature, bool(condition)]))
-            for (pk, key), condition in zip(keys.items(), compared.condition, strict=True)
-        }
-        missing = [pk for pk, name in names.items() if name not in self.rows and name not in self.stored]
-        condition_of = dict(zip(names, compared.condition, strict=True))
-        for some in self._read_at_once(missing, delivered):
-            if some != read:
-                read, source = some, _source({pk: delivered[pk] for pk in some}, tasks, self.settings)
+        by_temperature = False
+
+        def names_under(agents: Collection[int]) -> tuple[Compared, dict[int, tuple[str, str]]]:
+            ran, whose = [self.counts_by_key[keys[pk]] for pk in agents], [voters[pk] for pk in agents]
+            compared = compare(join_counts(ran, whose, len(tasks), by_temperature), counting)
+            under = [
+                _sha256([compared.conditions, compared.by_temperature, bool(condition)])
+                for condition in compared.condition
+            ]
+            return compared, {pk: (keys[pk], one) for pk, one in zip(agents, under, strict=True)}
+
+        def reduce(some: list[int], source: Mapping[str, Any], agents: Collection[int]) -> None:
+            compared, names = names_under(agents)
+            condition_of = dict(zip(agents, compared.condition, strict=True))
             here = replace(compared, condition=tuple(condition_of[pk] for pk in some))
             reduced = agent_rows(**source, counting=counting, compared=here)
             self.rows |= zip((names[pk] for pk in some), reduced, strict=True)
+
+        absent = [pk for pk, key in keys.items() if key not in self.counts_by_key or not self.one_by_one]
+        for some in self._read_at_once(absent, delivered):
+            source = _source({pk: delivered[pk] for pk in some}, tasks, self.settings)
+            by_temperature |= self._count({keys[pk]: voters[pk] for pk in some}, source, counting)
+            if self.one_by_one or not self.stored:
+                # under the conditions so far; where more agents bring others, rows are read once more
+                reduce(some, source, [pk for pk, key in keys.items() if key in self.counts_by_key])
+        compared, names = names_under(keys)
+        missing = [pk for pk, name in names.items() if name not in self.rows and name not in self.stored]
+        for some in self._read_at_once(missing, delivered):
+            reduce(some, _source({pk: delivered[pk] for pk in some}, tasks, self.settings), keys)
         stale = {pk: name for pk, name in names.items() if name not in self.stored}
         rows = [self.line(name) for name in names.values()]
         return compared, rows, Stale(self, stale, data_version, len(tasks))
