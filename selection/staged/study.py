@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from analytics.arrays import IndexArray
 from analytics.command_line import plain
 from analytics.errors import CoreError
 from analytics.record import Record
@@ -22,7 +21,7 @@ from selection.prior import OVER, Staged
 from selection.staged.replay import histories_of, replay, sentence, summary, verdict
 from selection.staged.teaching import Teaching
 from selection.staged.walks import Fit, Staging, WalkEstimate, estimated
-from selection.standings.choice import n_complete, n_teaching, teaching, training
+from selection.standings.choice import n_complete, n_teaching, training
 from selection.standings.full_scores import WalkResult as WalkResult
 from selection.standings.full_scores import n_before, taught_by
 from selection.standings.placing import ran_all
@@ -62,27 +61,11 @@ def staged_fit(
     tasks = record.table.tasks
     fixed = None if subset is None else np.flatnonzero(np.isin(tasks, list(subset)))
     try:
-        taught = _taught(record, staging, walks or {}, fixed, fits or FitCache())
-        estimates = {name: asdict(one) for name, one in _estimates(record, taught)}
+        teaching = taught_by(record, staging, walks or {}, fixed, fits)
+        estimates = {name: asdict(one) for name, one in _estimates(record, teaching)}
     except CoreError as refusal:
         return {"available": False, "reason": str(refusal), "agents": n}
-    return _plain_fit(n, taught.fit, tasks, estimates)
-
-
-def _taught(
-    record: Record,
-    staging: Staging,
-    walks: Mapping[str, WalkResult],
-    subset: IndexArray | None,
-    fits: FitCache,
-) -> Teaching:
-    table, rows = record.table, np.flatnonzero(teaching(record))
-    who = [
-        (name, table.dates[i], table.scaffolds[i], bool(record.complete[i]), walks.get(name))
-        for i, name in ((i, table.agents[i]) for i in rows.tolist())
-    ]
-    described = (staging, who, None if subset is None else subset.tolist())
-    return fits.made(described, table.means[rows], make=lambda: taught_by(record, staging, walks, subset))
+    return _plain_fit(n, teaching.fit, tasks, estimates)
 
 
 def _plain_fit(n: int, fit: Fit, tasks: Sequence[str], estimates: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from selection.staged.walks import Fit, Scale, Staging, recalled
 FIRST = 0.2
 N_RESIDUALS, PSEUDO_RESIDUALS = 19, 4
 N_FOLDS = 20
+Fits = dict[tuple[int, ...], StagedModel]
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Teaching:
     subset: IndexArray | None
     model: StagedModel
     staging: Staging
-    fits: dict[tuple[int, ...], StagedModel] = field(default_factory=dict)
+    fits: Fits = field(default_factory=dict)
 
     @cached_property
     def completed(self) -> FloatArray:
@@ -209,15 +210,17 @@ def taught(
     first: IndexArray | None = None,
     subset: IndexArray | None = None,
     reselected: bool = False,
+    fitted: tuple[StagedModel, Fits] | None = None,
 ) -> Teaching:
     """Fit the model anew, from the fit before; fix S with the agent that reaches `subset_from`.
 
-    `subset` is S where it was fixed otherwise; `reselected`: S is never fixed, but chosen with each fit.
+    `subset` is S where it was fixed otherwise; `reselected`: S is never fixed, but chosen with each fit;
+    `fitted`: the fit, where it is known, and those without some of the agents that were made of it.
     """
     first = np.arange(len(outcomes)) if first is None else first
-    model = fit(outcomes, first, start=before.model if before else None)
+    model, fits = fitted or (fit(outcomes, first, start=before.model if before else None), {})
     subset = before.subset if before and subset is None else subset
-    teaching = Teaching(outcomes, scores, first, tuple(full_runs), subset, model, staging)
+    teaching = Teaching(outcomes, scores, first, tuple(full_runs), subset, model, staging, fits)
     is_fixed = not reselected and len(outcomes) >= staging.subset_from
     if is_fixed and teaching.subset is None and teaching.ranking_tasks.size:
         return replace(teaching, subset=teaching.ranking_tasks)

@@ -25,7 +25,7 @@ from selection.intervals import MIN_FOR_QUANTILE, NOT_CALIBRATED, Calibrator, No
 from selection.prior import FittedOn
 from selection.rules import Rules
 from selection.staged import model
-from selection.staged.teaching import FullRun, Teaching, taught
+from selection.staged.teaching import Fits, FullRun, Teaching, taught
 from selection.staged.walks import Scale, Staging
 from selection.standings.choice import n_complete, rule_of, teaching, training
 
@@ -93,11 +93,7 @@ class Completing:
         if n < MIN_COMPLETE:
             there = f"there {'is' if n == 1 else 'are'} {n}"
             raise TooFewComplete(f"an estimate needs {MIN_COMPLETE} full runs and {there}")
-        table, rows = self.record.table, np.flatnonzero(teaching(self.record))
-        who = [(table.agents[i], table.dates[i], bool(self.record.complete[i])) for i in rows]
-        return self.fits.made(
-            ("completing", who), table.means[rows], make=lambda: taught_by(self.record, Staging())
-        )
+        return taught_by(self.record, Staging(), fits=self.fits)
 
     def filled(self, i: int, tasks: IndexArray) -> tuple[FloatArray, Scale, float]:
         """Return agent i's outcomes on some tasks, completed, (k,), and c, ν and se of their mean."""
@@ -139,11 +135,13 @@ def taught_by(
     staging: Staging,
     walks: Mapping[str, WalkResult] | None = None,
     subset: IndexArray | None = None,
+    fits: FitCache | None = None,
 ) -> Teaching:
     """Fit to the agents that teach, in the order in which they came.
 
     walks: those asked batch by batch, by name.
     subset: the version of S in use; without it the band of the teaching agents is taken.
+    fits: earlier ones, of which the same is not made again.
     """
     table, complete = record.table, training(record)
     scores = dict(zip(complete.names, complete.scores.tolist(), strict=True))
@@ -158,7 +156,11 @@ def taught_by(
             share = walk.share if walk.drawn else 1.0
             full_runs.append(FullRun(row, scores[name], share, walk.first, walk.drawn, table.scaffolds[i]))
     known = np.array([scores.get(name, np.nan) for name in names])
-    return taught(table.means[rows], known, full_runs, staging, first=first, subset=subset)
+    outcomes = table.means[rows]
+    fitted: tuple[model.StagedModel, Fits] = (fits or FitCache()).made(
+        ("teaching", first.tolist(), outcomes.shape), outcomes, make=lambda: (model.fit(outcomes, first), {})
+    )
+    return taught(outcomes, known, full_runs, staging, first=first, subset=subset, fitted=fitted)
 
 
 def n_before(record: Record, teaching_agents: Teaching, i: int) -> int:
