@@ -33,7 +33,7 @@ from leaderboard.catalog.models import Policy  # noqa: E402 - as above
 from leaderboard.catalog.rules import RULES, shown  # noqa: E402 - as above
 from leaderboard.submissions.export.columns import KNOWN, ExportColumn  # noqa: E402 - as above
 from leaderboard.submissions.parsing.flat import COLUMNS  # noqa: E402 - as above
-from leaderboard.terminal.command import GROUPS  # noqa: E402 - as above
+from leaderboard.terminal.help import COMMANDS  # noqa: E402 - as above
 from selection import cli as selection  # noqa: E402 - as above
 
 WRITTEN = "Written by `python tools/reference.py`."
@@ -131,11 +131,12 @@ class Commands:
 
 def service_parsers() -> dict[str, dict[str, argparse.ArgumentParser]]:
     """Return the parsers of the commands of `manage.py`, by group."""
-    groups: dict[str, dict[str, argparse.ArgumentParser]] = {group: {} for group in GROUPS}
+    groups: dict[str, dict[str, argparse.ArgumentParser]] = {group: {} for group in COMMANDS}
     for name, application in sorted(get_commands().items()):
         if application == "leaderboard.terminal" and name not in FORMER:
             command = load_command_class(application, name)
-            groups[command.group][name] = command.create_parser("manage.py", name)
+            group = next(group for group, told in COMMANDS.items() if name in told)
+            groups[group][name] = command.create_parser("manage.py", name)
     return groups
 
 
@@ -147,7 +148,7 @@ def commands() -> str:
         [parser for group in groups.values() for parser in group.values()],
         [option for action in anywhere._actions for option in action.option_strings],
     )
-    heads = {group: group.capitalize() for group in GROUPS} | {"rare": "Rare (advanced)"}
+    heads = {group: group.capitalize() for group in COMMANDS} | {"rare": "Rare (advanced)"}
     parts = [
         "# Commands\n\n`manage.py COMMAND` in a checkout, `bandstand-server COMMAND` where it is installed. "
         f"[operator.md](../operator.md) shows the daily ones at work. {WRITTEN}",

@@ -70,8 +70,8 @@ FEW_PAIRS = 16  # by a product of matrices they cost more than one by one
 FIRST_CHUNK = 16
 TAIL = 24.0  # a bound of the spread fails with a chance of at most e^-24 in a draw of a pair
 MARGIN = 1e-3  # of single precision, in what is compared with the bound
-MOST_CELLS = 1 << 21  # gathered at once
-MOST_PAIRS = 1 << 18  # found before they are computed
+MAX_CELLS = 1 << 21  # gathered at once
+MAX_PAIRS = 1 << 18  # found before they are computed
 Single = npt.NDArray[np.float32]
 Bits = npt.NDArray[np.uint64]
 Ahead = Callable[..., "Maxima"]
@@ -280,7 +280,7 @@ class _Draw:
         found = np.broadcast_arrays(a, b[exact], drawn[exact])
         self._found.append(found)
         self._n_found += len(found[1])
-        if self._n_found >= MOST_PAIRS:
+        if self._n_found >= MAX_PAIRS:
             self.finish()
 
     def finish(self) -> None:
@@ -288,7 +288,7 @@ class _Draw:
         if not self._found:
             return
         a, b, drawn = map(np.concatenate, zip(*self._found, strict=True))
-        step = max(MOST_CELLS // self._pairs.k, 1)
+        step = max(MAX_CELLS // self._pairs.k, 1)
         for first in range(0, a.size, step):
             part = slice(first, first + step)
             products = -2 * self._products(a[part], b[part], drawn[part])

@@ -19,7 +19,6 @@ from leaderboard.errors import Faulty, Refusal, of_database
 from leaderboard.studies.answers import use_no_pandas
 from leaderboard.studies.models import Study
 
-DAILY, OCCASIONAL, RARE = GROUPS = ("daily", "occasional", "rare")
 USAGE = 2
 MAX_PORT = 65_535
 MAX_COUNT = 1_000
@@ -33,7 +32,6 @@ class ServiceCommand(BaseCommand):
     """
 
     requires_system_checks = ()
-    group = OCCASIONAL  # under which `help` lists it
     reason = ""  # of a command that has to be told why: what to write there
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from django.core.management import CommandError, get_commands
+from django.core.management import CommandError, get_commands, load_command_class
 
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.catalog.rules import RULES, shown
@@ -491,7 +491,13 @@ def test_help_lists_every_command_once_daily_ones_first():
     told = CommandLine(["manage.py", "help"]).main_help_text()
     own = [name for name, app in get_commands().items() if app == "leaderboard.terminal"]
     for name in own:
-        assert len(re.findall(rf"^  {name} ", told, re.MULTILINE)) == 1, name
+        first, _, _ = load_command_class("leaderboard.terminal", name).help.partition(". ")
+        line = rf"^  {name} +{re.escape(first.removesuffix('.'))}\.$"
+        assert (
+            len(re.findall(line, told, re.MULTILINE))
+            == len(re.findall(rf"^  {name} ", told, re.MULTILINE))
+            == 1
+        )
     places = [told.index(f"\n{group}\n") for group in ("Daily", "Occasional", "Rare")]
     assert places == sorted(places)
     assert told.index("  load ") < places[1] < told.index("  export ") < places[2] < told.index("  erase ")

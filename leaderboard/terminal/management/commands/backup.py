@@ -3,12 +3,11 @@ from pathlib import Path
 from typing import Any
 
 from leaderboard.operations.backups import back_up
-from leaderboard.terminal.command import DAILY, ServiceCommand
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.management.commands.export import check_free, replacing
 
 
 class Command(ServiceCommand):
-    group = DAILY
     help = (
         "Write the whole database to a file with pg_dump. The service keeps running. The file is complete "
         "or absent. Settings are not in it: also keep SECRET_KEY and SIGNING_KEY."

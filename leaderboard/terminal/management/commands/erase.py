@@ -8,11 +8,10 @@ from leaderboard.accounts.models import User
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.erasing import erase_account, erase_agent
 from leaderboard.operations.naming import agent_named
-from leaderboard.terminal.command import RARE, USAGE, ServiceCommand
+from leaderboard.terminal.command import USAGE, ServiceCommand
 
 
 class Command(ServiceCommand):
-    group = RARE
     help = (
         "Remove the name of an agent everywhere, also from published boards, or close an account and remove "
         "its address and name. Scores, ranks and digests stay. This cannot be undone."

@@ -5,12 +5,11 @@ from typing import Any
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.transfer import export_benchmark
 from leaderboard.studies.answers import words
-from leaderboard.terminal.command import RARE, BenchmarkCommand
+from leaderboard.terminal.command import BenchmarkCommand
 from leaderboard.terminal.management.commands.export import check_free, replacing
 
 
 class Command(BenchmarkCommand):
-    group = RARE
     help = (
         "Write a benchmark with its whole history to a file for `import-benchmark`. Roles, tokens and "
         "webhooks are not in it."

@@ -5,11 +5,10 @@ from typing import Any
 from leaderboard.called import PROGRAM
 from leaderboard.operations.transfer import import_benchmark
 from leaderboard.studies.answers import words
-from leaderboard.terminal.command import RARE, ServiceCommand, check_slug, reading
+from leaderboard.terminal.command import ServiceCommand, check_slug, reading
 
 
 class Command(ServiceCommand):
-    group = RARE
     help = "Read a file of `export-benchmark` and store the benchmark with its whole history, all or nothing."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -29,7 +29,7 @@ from leaderboard.submissions.parsing.flat import (
     table_options,
 )
 from leaderboard.submissions.parsing.importers import FLAT, FORMATS, Imported, ImportOptions, Source
-from leaderboard.terminal.command import DAILY, USAGE, ServiceCommand, check_slug, fault_lines, reading
+from leaderboard.terminal.command import USAGE, ServiceCommand, check_slug, fault_lines, reading
 
 NAMED = {"agent": "name of the agent", "scaffold": "harness around the model", "model": "the model"}
 N_REPLAYED = 10  # agents, at least
@@ -46,7 +46,6 @@ OUTCOMES = "a file of outcomes (see docs/flat-file.md and docs/formats.md)"
 
 
 class Command(ServiceCommand):
-    group = DAILY
     help = (
         "Load results into a benchmark; a new one is created. Takes flat files (CSV, CSV.gz, NDJSON, "
         "Parquet; see docs/flat-file.md), your own tables (.xlsx, CSV), and results of other projects (see "

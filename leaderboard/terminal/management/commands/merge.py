@@ -1,8 +1,7 @@
 from leaderboard.actions.names import merge
 from leaderboard.operations.naming import agent_named
-from leaderboard.terminal.command import RARE, ActionCommand
+from leaderboard.terminal.command import ActionCommand
 
 
 class Command(ActionCommand):
-    group = RARE
     action, row, find = merge, "agent", agent_named

@@ -1,7 +1,6 @@
-from leaderboard.terminal.command import RARE, RenamedCommand
+from leaderboard.terminal.command import RenamedCommand
 
 
 class Command(RenamedCommand):
-    group = RARE
     help = "Former name of `import-benchmark`."
     renamed_to = "import-benchmark"

@@ -12,12 +12,11 @@ from leaderboard.operations.previews import foresee
 from leaderboard.studies.answers import WIDTH, progress_bar, verdict
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.queries import latest_study
-from leaderboard.terminal.command import DAILY, BenchmarkCommand, settings_in
+from leaderboard.terminal.command import BenchmarkCommand, settings_in
 from leaderboard.terminal.printing import advice
 
 
 class Command(BenchmarkCommand):
-    group = DAILY
     help = "Show the rules of a benchmark, or change them. A change first shows which tasks and ranks change."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -9,13 +9,12 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import recompute
 from leaderboard.studies.answers import progress_bar
 from leaderboard.studies.rules import rules_sha256
-from leaderboard.terminal.command import DAILY, BenchmarkCommand
+from leaderboard.terminal.command import BenchmarkCommand
 
 MIN_COMPLETE = 5  # that a subset is chosen from
 
 
 class Command(BenchmarkCommand):
-    group = DAILY
     help = "Compute the ranking from all results and publish the board."
 
     def handle(self, *, benchmark: Benchmark, **_: Any) -> None:

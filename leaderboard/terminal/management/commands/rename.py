@@ -1,8 +1,7 @@
 from leaderboard.actions.names import rename
 from leaderboard.operations.naming import agent_named
-from leaderboard.terminal.command import RARE, ActionCommand
+from leaderboard.terminal.command import ActionCommand
 
 
 class Command(ActionCommand):
-    group = RARE
     action, row, find = rename, "agent", agent_named

@@ -5,11 +5,10 @@ from typing import Any
 from leaderboard.called import PROGRAM
 from leaderboard.operations.backups import restore
 from leaderboard.schema import mismatch
-from leaderboard.terminal.command import RARE, ServiceCommand, reading
+from leaderboard.terminal.command import ServiceCommand, reading
 
 
 class Command(ServiceCommand):
-    group = RARE
     help = (
         "Read a file of `backup` into an empty database with pg_restore, all or nothing. Run `migrate` "
         "afterwards if an earlier release wrote it."

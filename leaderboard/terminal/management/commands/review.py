@@ -11,13 +11,12 @@ from leaderboard.operations.reviewing import accept as accept_submission
 from leaderboard.operations.reviewing import refuse as refuse_submission
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, StatusChange, Submission
-from leaderboard.terminal.command import DAILY, BenchmarkCommand, required_reason
+from leaderboard.terminal.command import BenchmarkCommand, required_reason
 
 ACCEPTED = "accepted in review"
 
 
 class Command(BenchmarkCommand):
-    group = DAILY
     help = (
         "Show waiting submissions with the reason, accept or refuse them. They wait for review (policy "
         "review=manual), because they look implausible, or under embargo."

@@ -4,11 +4,10 @@ from typing import Any
 from leaderboard.notify import wake
 from leaderboard.operations.runs import running
 from leaderboard.operations.scheduler.children import LONG_NICENESS, Pulse, end_with, give_way, perform
-from leaderboard.terminal.command import RARE, ServiceCommand
+from leaderboard.terminal.command import ServiceCommand
 
 
 class Command(ServiceCommand):
-    group = RARE
     help = "Run one long job of the scheduler. Only the scheduler calls it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -17,7 +17,7 @@ from leaderboard import postgres
 from leaderboard.operations.events import LOCAL
 from leaderboard.operations.scheduler.children import environment, program
 from leaderboard.operations.scheduler.leadership import pause
-from leaderboard.terminal.command import DAILY, USAGE, ServiceCommand
+from leaderboard.terminal.command import USAGE, ServiceCommand
 from leaderboard.terminal.command import port as port_number
 
 Process = subprocess.Popen[bytes]
@@ -27,7 +27,6 @@ GRACE = 45.0  # seconds to end by oneself; the scheduler may finish a step
 
 
 class Command(ServiceCommand):
-    group = DAILY
     help = "Serve the pages and run the scheduler until Ctrl-C. If one of them stops, both stop."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

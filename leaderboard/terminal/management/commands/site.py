@@ -25,7 +25,7 @@ from leaderboard.operations.services import measure_variance, recompute
 from leaderboard.pages.site import MANIFEST, write_site
 from leaderboard.studies.answers import progress_bar, words
 from leaderboard.submissions.parsing.flat import add_table_options, table_options
-from leaderboard.terminal.command import DAILY, USAGE, ServiceCommand
+from leaderboard.terminal.command import USAGE, ServiceCommand
 from leaderboard.terminal.management.commands.demo import load_file
 from leaderboard.terminal.management.commands.recompute import board_text
 
@@ -33,7 +33,6 @@ LONGEST = 24 * 60 * 60  # seconds that writing a site may take
 
 
 class Command(ServiceCommand):
-    group = DAILY
     help = (
         "Write the pages of a benchmark as files, for any web server. From a file of outcomes, it uses a "
         "database of its own and deletes that at the end."

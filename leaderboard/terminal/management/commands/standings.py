@@ -8,12 +8,11 @@ from leaderboard.boards.export import as_csv, flat_rows
 from leaderboard.boards.models import Board
 from leaderboard.boards.queries import as_dict, board_numbered, changes_since, latest_board, standings_of
 from leaderboard.catalog.models import Benchmark, Target
-from leaderboard.terminal.command import DAILY, BenchmarkCommand
+from leaderboard.terminal.command import BenchmarkCommand
 from leaderboard.terminal.printing import board_text, changes_text
 
 
 class Command(BenchmarkCommand):
-    group = DAILY
     help = "Print the latest board, an older one, or the changes between two."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

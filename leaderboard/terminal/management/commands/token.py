@@ -11,11 +11,10 @@ from leaderboard.accounts.models import Scope, User
 from leaderboard.accounts.services import MAX_LIFE
 from leaderboard.catalog.models import NAME_LENGTH
 from leaderboard.operations.people import issue_token
-from leaderboard.terminal.command import DAILY, ServiceCommand
+from leaderboard.terminal.command import ServiceCommand
 
 
 class Command(ServiceCommand):
-    group = DAILY
     help = "Print a new API token for a person, once. Creates the account and its role if they do not exist."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -1,11 +1,10 @@
 from leaderboard.actions.people import trust, untrust
 from leaderboard.catalog.models import Benchmark, Membership
 from leaderboard.operations.people import account_of
-from leaderboard.terminal.command import RARE, ActionCommand
+from leaderboard.terminal.command import ActionCommand
 
 
 class Command(ActionCommand):
-    group = RARE
     action, row, undo_action = trust, "email", untrust
 
     @staticmethod

@@ -7,12 +7,11 @@ from django.utils import timezone
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import validate
 from leaderboard.studies.answers import progress_bar
-from leaderboard.terminal.command import DAILY, StudyCommand
+from leaderboard.terminal.command import StudyCommand
 from leaderboard.terminal.printing import validation_text
 
 
 class Command(StudyCommand):
-    group = DAILY
     noun = "validation"
     help = "Test whether the ranking tasks order new agents as all tasks would, and store the figures."
 

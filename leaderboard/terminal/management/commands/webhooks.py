@@ -8,13 +8,12 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.models import EventKind, Notification
 from leaderboard.operations.webhooks import add_webhook, delivery_of, disable_webhook, send_again, webhook_of
 from leaderboard.studies.answers import as_text
-from leaderboard.terminal.command import RARE, BenchmarkCommand, required_reason
+from leaderboard.terminal.command import BenchmarkCommand, required_reason
 
 N_LOGGED = 50
 
 
 class Command(BenchmarkCommand):
-    group = RARE
     help = "Show, add or disable webhooks, show deliveries, or send one again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
