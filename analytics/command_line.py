@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -31,8 +31,9 @@ from analytics.programs import one_blas_thread, orderly_end
 from analytics.programs import progress_bar as progress_bar
 from analytics.tables import AS_FOUND, TableOptions, add_table_options, is_table, read_table, table_options
 from analytics.text import as_text, named
-from analytics.trials import improving_trials
-from analytics.trials.flags import Dependence, Improvement, dependent_trials
+
+if TYPE_CHECKING:
+    from analytics.trials.flags import Dependence, Improvement
 
 FAILED, REFUSED = 1, 2
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
@@ -219,8 +220,11 @@ def outcomes_of(arguments: argparse.Namespace) -> FlatFile:
     return flat_file(arguments.file, arguments.only, table_options(vars(arguments)))
 
 
-def copied_trials(flat: FlatFile) -> dict[str, Dependence | Improvement]:
+def copied_trials(flat: FlatFile) -> "dict[str, Dependence | Improvement]":
     """Agents two of whose trials agree too often to be two draws, or whose trials only improve, and how."""
+    from analytics.trials import improving_trials
+    from analytics.trials.flags import dependent_trials
+
     n_trials = int(flat.trial.max()) + 1
     run = flat.setting.astype(np.int64) * n_trials + flat.trial
     dependences: dict[str, Dependence | Improvement] = {**improving_trials(flat)}

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,23 +42,13 @@ from analytics.command_line import (
 from analytics.programs import progress_bar
 from analytics.record import Record
 from analytics.text import as_text
-from selection import validation_text
-from selection.cli_replay import add_replay
 from selection.cli_rules import add_rules, check_settings, prior_of, rules_of
 from selection.errors import SelectionError
-from selection.folds import N_SEEDS, PROTOCOLS
 from selection.rules import Rules
-from selection.schema.board import Conditions, Standings
-from selection.staged.study import AssignmentRule, staged_in
-from selection.staged.walks import Staging
-from selection.standings import answer, printed, terms, words
-from selection.standings.choice import band_of, choice
-from selection.standings.pairs import pairs, pairs_shown, pairs_values
-from selection.standings.savings import trials
-from selection.standings.validating import validation_of
-from selection.standings.verdict import advice_text, verdict
-from selection.strategies import STRATEGIES
-from selection.watch import MonitorReplay, replay
+
+if TYPE_CHECKING:
+    from selection.schema.board import Standings
+    from selection.watch import MonitorReplay
 
 MOVED = ("adaptive", "next")  # to analytics.research
 
@@ -69,19 +59,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name in MOVED:
         sys.stderr.write(f"python -m selection {name}: now python -m analytics.research {name}\n")
         return REFUSED
-    return run(_parser(), arguments)
+    return run(_parser(name), arguments)
 
 
-def _parser() -> Parser:
+def _parser(name: str) -> Parser:
+    """Return the parser of one command, or of all where there is none of this name."""
     parser = Parser(
         prog="python -m selection",
         description="Choose ranking tasks and rank agents.",
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for add in {ADDED[name]} if name in ADDED else dict.fromkeys(ADDED.values()):
+        add(commands)
+    return parser
+
+
+def _add_band(commands: Any) -> None:
     band = add_command(commands, "band", _band, summary="The ranking tasks: those with a middle pass rate.")
     add_rules(band, without=("target", "groups"))
-    _add_validate(commands)
-    _add_boards(commands)
+
+
+def _add_drift(commands: Any) -> None:
     drift = add_command(
         commands,
         "drift",
@@ -91,8 +89,12 @@ def _parser() -> Parser:
         "compared with agents of earlier dates.",
     )
     drift.add_argument("--seed", type=whole(MAX_SEED), default=0, help="seed of the permutations (0)")
+
+
+def _add_replay(commands: Any) -> None:
+    from selection.cli_replay import add_replay
+
     add_replay(commands)
-    return parser
 
 
 def _record(arguments: argparse.Namespace, rules: Rules) -> Record:
@@ -102,6 +104,12 @@ def _record(arguments: argparse.Namespace, rules: Rules) -> Record:
 
 
 def _band(arguments: argparse.Namespace) -> Answer:
+    from selection import validation_text
+    from selection.schema.board import Conditions
+    from selection.standings import words
+    from selection.standings.choice import band_of, choice
+    from selection.standings.savings import trials
+
     rules = rules_of(arguments)
     record = _record(arguments, rules)
     prior = prior_of(arguments, rules)
@@ -154,6 +162,9 @@ def _band(arguments: argparse.Namespace) -> Answer:
 
 
 def _add_validate(commands: Any) -> None:
+    from selection.folds import N_SEEDS, PROTOCOLS
+    from selection.strategies import STRATEGIES
+
     parser = add_command(
         commands,
         "validate",
@@ -183,6 +194,10 @@ def _add_validate(commands: Any) -> None:
 
 
 def _validate(arguments: argparse.Namespace) -> Answer:
+    from selection import validation_text
+    from selection.folds import PROTOCOLS
+    from selection.standings.verdict import verdict
+
     rules = rules_of(arguments)
     values = _validated(
         _record(arguments, rules),
@@ -201,6 +216,8 @@ def _validate(arguments: argparse.Namespace) -> Answer:
 
 
 def _validated(record: Record, rules: Rules, **options: Any) -> dict[str, Any]:
+    from selection.standings.validating import validation_of
+
     with progress_bar("validation", "folds") as show:
         return validation_of(record, rules, progress=show, **options)
 
@@ -257,6 +274,9 @@ def _add_boards(commands: Any) -> None:
 
 
 def _standings(arguments: argparse.Namespace) -> Answer:
+    from selection.standings import printed, words
+    from selection.standings.verdict import advice_text
+
     board = _answered(arguments)
     advice = advice_text(board.verdict, "--strategy {strategy}")
     run = f"python -m selection standings {arguments.file}"
@@ -268,8 +288,12 @@ def _standings(arguments: argparse.Namespace) -> Answer:
     return Answer(board.as_plain(), "\n\n".join(filter(None, (shown, advice))))
 
 
-def _answered(arguments: argparse.Namespace) -> Standings:
+def _answered(arguments: argparse.Namespace) -> "Standings":
     """Answer for the file, ordered by the target that was asked for."""
+    from selection.staged.study import AssignmentRule, staged_in
+    from selection.staged.walks import Staging
+    from selection.standings import answer, terms
+
     rules = rules_of(arguments)
     record, prior = _record(arguments, rules), prior_of(arguments, rules)
     rule = None
@@ -295,6 +319,8 @@ def _answered(arguments: argparse.Namespace) -> Standings:
 
 
 def _ranks(arguments: argparse.Namespace) -> Answer:
+    from selection.standings import printed, terms
+
     board = _answered(arguments)
     agents = [
         {"agent": line.agent, "scaffold": line.scaffold, "model": line.model, "how": line.how}
@@ -306,6 +332,8 @@ def _ranks(arguments: argparse.Namespace) -> Answer:
 
 
 def _compare(arguments: argparse.Namespace) -> Answer:
+    from selection.standings.pairs import pairs, pairs_shown, pairs_values
+
     rules = rules_of(arguments)
     record, prior = _record(arguments, rules), prior_of(arguments, rules)
     with progress_bar("comparison", "pairs") as show:
@@ -315,6 +343,9 @@ def _compare(arguments: argparse.Namespace) -> Answer:
 
 
 def _drift(arguments: argparse.Namespace) -> Answer:
+    from selection.standings import words
+    from selection.watch import replay
+
     record = Record.from_flat(outcomes_of(arguments))
     with progress_bar("replay", "agents") as show:
         result = replay(record, Rules(seed=arguments.seed), progress=show)
@@ -359,7 +390,7 @@ def _drift(arguments: argparse.Namespace) -> Answer:
     return Answer(values, shown)
 
 
-def _watched_row(one: MonitorReplay) -> dict[str, Any]:
+def _watched_row(one: "MonitorReplay") -> dict[str, Any]:
     first = one.alert or one.warn
     return {
         "monitor": one.name,
@@ -369,3 +400,14 @@ def _watched_row(one: MonitorReplay) -> dict[str, Any]:
         "agent": first.agent if first else None,
         "": first.reason if first else "not fired",
     }
+
+
+ADDED = {
+    "band": _add_band,
+    "validate": _add_validate,
+    "standings": _add_boards,
+    "ranks": _add_boards,
+    "compare": _add_boards,
+    "drift": _add_drift,
+    "replay": _add_replay,
+}

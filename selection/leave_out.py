@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
-from scipy.linalg import lapack
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from selection.errors import SelectionError
@@ -109,6 +107,8 @@ def leave_out(
     """
     outcomes, scores = checked_agents(outcomes, scores, alpha)
     n_tasks = outcomes.shape[1]
+    from scipy.linalg import inv  # as below
+
     in_full = np.asarray(~np.isnan(outcomes).any(axis=0), dtype=np.bool_)
     base = _checked_tasks(base, n_tasks)
     chosen = _checked_tasks(np.arange(n_tasks) if candidates is None else candidates, n_tasks)
@@ -116,7 +116,7 @@ def leave_out(
     in_base, position = np.zeros(n_tasks, dtype=np.bool_), np.full(n_tasks, -1, dtype=np.intp)
     in_base[base], position[candidates] = True, np.arange(candidates.size)
     on_base, columns = _centred(outcomes[:, base]), _centred(outcomes[:, candidates])
-    inverse = scipy.linalg.inv(on_base @ on_base.T + alpha * np.eye(n), assume_a="pos", overwrite_a=True)
+    inverse = inv(on_base @ on_base.T + alpha * np.eye(n), assume_a="pos", overwrite_a=True)
     maker = np.asarray(inverse - 1.0 / (alpha * n), dtype=np.float64)
     maker_columns = maker @ columns
     return LeaveOut(
@@ -198,6 +198,8 @@ def _left_out(scores: FloatArray, maker: FloatArray, residuals: FloatArray) -> F
 
 def _inner_products(gram: FloatArray, right_side: FloatArray) -> FloatArray:
     """R(G + αI)⁻¹Rᵀ, R in rows, by the Cholesky factor of G + αI, which is written over G."""
+    from scipy.linalg import lapack  # not for a program that leaves nobody out
+
     gram.flat[:: len(gram) + 1] += ALPHA
     factor, wrong = lapack.dpotrf(gram.T, lower=1, clean=0, overwrite_a=1)
     if wrong:

@@ -32,7 +32,6 @@ from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
-from scipy.linalg import blas
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray
 from selection import bands, rasch
@@ -98,6 +97,8 @@ class _Search:
         self.along_scores[: self.n_free] -= self.shared * (along / growth)
         self.growth[: self.n_free] -= self.shared * self.shared / growth
         if self.n_free:
+            from scipy.linalg import blas  # not for a program that takes the middle
+
             blas.dger(-1.0, self.step, self.shared, a=self.columns[: self.n_free].T, overwrite_a=1)
 
     def _squares(self, rows: IndexArray | slice | int) -> FloatArray:

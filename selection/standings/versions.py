@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 from scipy.special import stdtrit
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, columns, read_only
@@ -104,6 +103,8 @@ def _groups(
     if not ranked.size:
         return
     is_joined = apart.tied[np.ix_(ranked, ranked)] | (apart.line.critical is None)
+    from scipy.sparse.csgraph import connected_components  # of linked versions alone
+
     n_groups, group_of = connected_components(is_joined, directed=False)
     scores = {i: apart.at[i].score or 0.0 for i in ranked.tolist()}
     by_score = [
