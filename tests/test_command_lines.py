@@ -265,6 +265,27 @@ def test_no_program_imports_pandas(file, arguments):
     assert not re.search(r"\| +pandas\.", ended.stderr)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "most", "without"),
+    [
+        (
+            ("-m", "selection", "band", "{file}"),
+            600,
+            "scipy.linalg scipy.sparse scipy.stats sklearn rich django",
+        ),
+        (("manage.py", "help"), 450, "numpy pyarrow rest_framework leaderboard.settings"),
+    ],
+)
+def test_a_short_command_imports_little(file, arguments, most, without):
+    """Of each start most is spent on imports."""
+    command = [sys.executable, "-X", "importtime", *(one.format(file=file) for one in arguments)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr[-500:]
+    imported = re.findall(r"^import time: .*\| +(\S+)$", ended.stderr, re.MULTILINE)
+    assert not set(imported) & set(without.split())
+    assert len(imported) <= most
+
+
 # ---------------------------------------------------------------------------------------------- no memory
 
 
