@@ -41,6 +41,7 @@ from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.operations.models import Alert
 from leaderboard.pages.access import FOR_ONE
 from leaderboard.pages.models import RenderedPage
+from leaderboard.pages.ordered_outcomes import keep, known_of, read_once
 
 View = Callable[..., HttpResponseBase]
 Tables = tuple[type[Model], ...]
@@ -79,12 +80,16 @@ def cached_page(*known: str, of_data: bool = False, reads: Tables = ()) -> Calla
                 return unchanged
             page = _stored_page(key)
             if page is None:
-                response = view(request, slug, **place)
+                with read_once(known_of(state)) as outcomes:
+                    response = view(request, slug, **place)
                 page = _page_of(request, response)
                 if page is None:
                     return response
                 # Of what state it is nobody knows, where that changed meanwhile.
-                if len(str(parameters)) > MAX_PARAMETERS or state_of(slug, number, reads) != state:
+                if state_of(slug, number, reads) != state:
+                    return _sent(request, page)
+                keep(state, outcomes)
+                if len(str(parameters)) > MAX_PARAMETERS:
                     return _sent(request, page)
                 _keep(key, page)
             return _sent(request, page, tag)

@@ -35,7 +35,7 @@ class OrderedOutcomes:
     def subset(self) -> SubsetLine | None:
         return self.standings.subset if self.standings else None
 
-    @property
+    @cached_property
     def tells_trust(self) -> bool:
         return self.standings is not None and words.tells_trust(self.standings)
 
@@ -109,17 +109,34 @@ class OrderedOutcomes:
         return f"Pass rates are means over {whose}.{left_out}"
 
 
-_read: ContextVar[dict[tuple[int, int], OrderedOutcomes] | None] = ContextVar("_read", default=None)
+Known = dict[tuple[int, int], OrderedOutcomes]
+MAX_BYTES = 64 << 20  # of outcomes that a process keeps
+_read: ContextVar[Known | None] = ContextVar("_read", default=None)
+_latest: tuple[object, Known] = (None, {})
 
 
 @contextmanager
-def read_once() -> Iterator[None]:
+def read_once(known: Known | None = None) -> Iterator[Known]:
     """Read the outcomes of a benchmark once for many pages, which must all be of one moment."""
-    token = _read.set({})
+    known = {} if known is None else known
+    token = _read.set(known)
     try:
-        yield
+        yield known
     finally:
         _read.reset(token)
+
+
+def known_of(state: object) -> Known:
+    """Return what this process read of a state of a benchmark, where that was read last."""
+    of, known = _latest
+    return known if of == state else {}
+
+
+def keep(state: object, known: Known) -> None:
+    """Keep what was read of a state in the place of that of another."""
+    global _latest
+    if known and sum(one.outcomes.means.nbytes for one in known.values()) <= MAX_BYTES:
+        _latest = state, known
 
 
 def ordered_outcomes(benchmark: Benchmark) -> OrderedOutcomes:

@@ -20,7 +20,7 @@ from leaderboard.catalog.services import bump_shown_version
 from leaderboard.operations.corrections import unload
 from leaderboard.operations.models import Alert, AlertLevel
 from leaderboard.operations.services import recompute
-from leaderboard.pages import caching
+from leaderboard.pages import caching, ordered_outcomes
 from leaderboard.pages.models import RenderedPage
 from leaderboard.studies.models import DriftCheck, VarianceStudy
 from leaderboard.submissions.models import Submission
@@ -71,6 +71,26 @@ class Viewed:
     def get(self, query="", slug="toy", **headers):
         request = RequestFactory(headers=headers).get(f"/x?{query}")
         return self.view(request, slug)
+
+
+def test_outcomes_are_read_once_for_the_pages_of_a_state(board, toy, client, monkeypatch):
+    n_read, read = [], ordered_outcomes.read_outcomes
+    monkeypatch.setattr(
+        ordered_outcomes, "read_outcomes", lambda of: n_read.append(of.data_version) or read(of)
+    )
+    pages = [f"/b/toy/tasks/{task.pk}" for task in toy.tasks.all()[:2]]
+    pages += [f"/b/toy/agents/{agent.pk}" for agent in toy.agents.all()[:2]]
+    assert {client.get(page).status_code for page in pages} == {200}
+    assert len(n_read) == 1
+    load_text(csv_text({"new": "1" * 20}))
+    texts = [client.get(page).content for page in pages]
+    assert len(n_read) == 2
+    monkeypatch.setattr(ordered_outcomes, "MAX_BYTES", 0)
+    monkeypatch.setattr(ordered_outcomes, "_latest", (None, {}))
+    RenderedPage.objects.all().delete()
+    forget()
+    assert [client.get(page).content for page in pages] == texts
+    assert len(n_read) == 6
 
 
 class TestWhatIsSent:
