@@ -122,7 +122,7 @@ def _row_batches(
 
 
 def _plain_columns(data: bytes, end: int, names: list[str]) -> dict[str, Any] | None:
-    """Read lines up to `end` of which each is a row with all fields, as nearly always; None: one may not be."""
+    """Read the lines up to `end`, each a row with all fields, as nearly always; None: one may not be."""
     step = streams.BLOCK_BYTES // 2  # a row that is too long has one without a line end
     if not all(data.find(b"\n", start, start + step) >= 0 for start in range(0, end, step)):
         return None
