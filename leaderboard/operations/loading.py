@@ -63,7 +63,7 @@ from leaderboard.submissions.parsing.flat import (
 from leaderboard.submissions.parsing.task_list import ListedTask, read_tasks
 from leaderboard.submissions.rows import KEY, OUTCOME
 from leaderboard.submissions.services import (
-    Held,
+    LockedIds,
     MatchedRows,
     append_changes,
     bump_data_version,
@@ -246,12 +246,14 @@ class _Load:
     def store(self, *, replace: bool, progress: Progress) -> None:
         if self.changed.any() and not replace:
             raise self.contradiction()
-        parts, held, superseded = self.parts(), Held(set), set[int]()
+        parts, locked_ids, superseded = self.parts(), LockedIds(set), set[int]()
         self.n_submissions = len(parts)
         for done, part in enumerate(parts):
             progress(done, len(parts))
             submission, rows, replaces = self._draft(part, superseded)
-            self.changes += record(submission, rows, reason=self.reason, replaces=replaces, held=held)
+            self.changes += record(
+                submission, rows, reason=self.reason, replaces=replaces, locked_ids=locked_ids
+            )
             if replaces:
                 carry_details(old=replaces, new=submission)
         progress(len(parts), len(parts))

@@ -124,12 +124,12 @@ def numbers_out(
     null_bits = np.frombuffer(nulls, ">i2")
     arrays = [pa.array(np.repeat(np.array(key), groups[n_same])) for key in groups[:n_same]]
     for field, part in zip(others, joined, strict=True):
-        stated = np.frombuffer(part, OF_ARROW[field.type][1])  # without what is null
+        present = np.frombuffer(part, OF_ARROW[field.type][1])  # without what is null
         mask = np.zeros(len(null_bits), np.bool_)
-        if len(stated) < len(mask):
+        if len(present) < len(mask):
             mask = (null_bits & 2 ** nullable.index(field.name)) > 0
-        values = np.zeros(len(mask), stated.dtype.newbyteorder("="))
-        values[~mask] = stated
+        values = np.zeros(len(mask), present.dtype.newbyteorder("="))
+        values[~mask] = present
         arrays.append(pa.array(values, field.type, mask=mask))
     return pa.table(arrays, names=schema.names).cast(schema)
 

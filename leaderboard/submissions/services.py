@@ -139,14 +139,14 @@ def bump_data_version(*, benchmark: Benchmark) -> int:
     return int(version)
 
 
-Held = defaultdict[type[Task] | type[Setting], set[int]]  # ids that the transaction has locked
+LockedIds = defaultdict[type[Task] | type[Setting], set[int]]  # by the transaction
 
 
-def _hold(model: type[Task] | type[Setting], named: pa.ChunkedArray, held: Held) -> None:
-    ids = [pk for pk in pc.unique(named).to_pylist() if pk not in held[model]]
+def _hold(model: type[Task] | type[Setting], named: pa.ChunkedArray, locked_ids: LockedIds) -> None:
+    ids = [pk for pk in pc.unique(named).to_pylist() if pk not in locked_ids[model]]
     if not ids:
         return
-    held[model].update(ids)
+    locked_ids[model].update(ids)
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT id FROM {model._meta.db_table} WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE", [ids]
@@ -240,12 +240,12 @@ def record(
     judged: str = "",
     replaces: Sequence[Submission] = (),
     taken_back_after_board: bool = False,
-    held: Held | None = None,
+    locked_ids: LockedIds | None = None,
 ) -> list[StatusChange]:
     """Store a `draft` submission with its rows; what it replaces is superseded once it counts.
 
     The outcomes name tasks and settings without foreign keys, so the ids are checked here, once, and locked
-    until the transaction ends; those in `held` are already, to which the others are added. `reason` and
+    until the transaction ends; `locked_ids` are already, and the others are added to them. `reason` and
     `judged` are of its first status. `taken_back_after_board`: what it replaces is its owner's, and a board
     has shown the agent. Returns the changes to append at the end, its own last.
     """
@@ -259,9 +259,9 @@ def record(
             reason=f"by {submission.uuid}",
             after_board=taken_back_after_board,
         )
-    held = Held(set) if held is None else held
-    _hold(Task, rows["task"], held)
-    _hold(Setting, rows["setting"], held)
+    locked_ids = LockedIds(set) if locked_ids is None else locked_ids
+    _hold(Task, rows["task"], locked_ids)
+    _hold(Setting, rows["setting"], locked_ids)
     submission.save(force_insert=True)
     copy_in(_keyed(rows, submission, ["value", "valid"]), model=Outcome)
     if details := details_of(rows):
