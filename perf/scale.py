@@ -1,15 +1,15 @@
 """A large benchmark: seconds and memory of what it asks for, and how they grow from a tenth of its outcomes.
 
 632 agents × 1,581 tasks × 1 trial are simulated, and 200 × 500, both axes divided by √10; with `large`
-2,000 × 5,000, which is 10⁷ outcomes, and 632 × 1,581. Each size has a server of its own. What is timed is
+2,000 × 5,000, which is 10⁷ outcomes, and 632 × 1,581; with `huge` 5,000 × 20,000, which is 10⁸, and 10⁷.
+Each size has a server of its own. With `load` nothing but loading is done. What is timed is
 what an operator, a clock or a reader starts: `manage.py load`, the board from nothing, the board after one
 more agent has run the subset, nested validation by leaving one agent out and by time of the policy's
 strategy, and the board's page from a web worker that has never made it. Memory is the largest sum over all
 processes at work, PostgreSQL's among them, of what each holds for itself and its part of what they share
 (PSS), looked at four times a second. Growth is the power of the number of outcomes, told by the processor
 time of the same processes: that is what the seconds come to where nothing else runs.
-Run with `python -m perf.scale`; with
-`large` it takes an hour or two of an idle machine.
+Run with `python -m perf.scale [load] [large|huge]`; `large` takes an hour of an idle machine.
 """
 
 import atexit
@@ -31,7 +31,7 @@ from typing import Any
 
 from perf.export import ROOT, children, free_port, wait_until_served
 
-WHOLE, TENTH, HUNDREDTH = (2_000, 5_000), (632, 1_581), (200, 500)
+HUGE, WHOLE, TENTH, HUNDREDTH = (5_000, 20_000), (2_000, 5_000), (632, 1_581), (200, 500)
 LOAD, BOARD, ONE, VALIDATION, PAGE = "load", "board from nothing", "one new submission", "validation", "page"
 STEPS = (LOAD, BOARD, ONE, VALIDATION, PAGE)
 POWER = {LOAD: 1.1, BOARD: 1.3, VALIDATION: 1.8, PAGE: 1.1}
@@ -52,12 +52,14 @@ class Taken:
 
 
 def main() -> None:
-    sizes = (TENTH, WHOLE) if "large" in sys.argv[1:] else (HUNDREDTH, TENTH)
-    small, large = (measured(*size) for size in sizes)
+    words = sys.argv[1:]
+    sizes = (WHOLE, HUGE) if "huge" in words else (TENTH, WHOLE) if "large" in words else (HUNDREDTH, TENTH)
+    steps = (LOAD,) if LOAD in words else STEPS
+    small, large = (measured(*size, steps) for size in sizes)
     grown = math.log(math.prod(sizes[1]) / math.prod(sizes[0]))
     print("seconds, processor seconds, memory")
     print(f"{'':20}{told_size(sizes[0]):>32}{told_size(sizes[1]):>34}   growth")
-    for step in STEPS:
+    for step in steps:
         power = math.log(large[step].of_processor / small[step].of_processor) / grown
         print(f"{step:20}{told(small[step]):>32}{told(large[step]):>34}   {limits(step, power)}")
 
@@ -81,8 +83,8 @@ def limits(step: str, power: float) -> str:
 # --------------------------------------------------------------------------------------- one size
 
 
-def measured(n_agents: int, n_tasks: int) -> dict[str, Taken]:
-    """Take every step at one size, on a server of its own."""
+def measured(n_agents: int, n_tasks: int, wanted: tuple[str, ...]) -> dict[str, Taken]:
+    """Take the steps at one size, on a server of its own."""
     home = Path(tempfile.mkdtemp(prefix="bst-"))
     os.environ["BANDSTAND_HOME"] = str(home)
     code = "import sys; from leaderboard import postgres; postgres.ensure(); sys.stdin.read()"
@@ -91,7 +93,7 @@ def measured(n_agents: int, n_tasks: int) -> dict[str, Taken]:
     try:
         subprocess.run([sys.executable, "manage.py", "migrate", "--verbosity", "0"], cwd=ROOT, check=True)
         database = int((home / "data" / "postmaster.pid").read_text().split()[0])
-        steps = ["-m", "perf.scale", "--steps", str(home), str(n_agents), str(n_tasks)]
+        steps = ["-m", "perf.scale", "--steps", str(home), str(n_agents), str(n_tasks), *wanted]
         return watched([sys.executable, *steps], database)
     finally:
         server.communicate()
@@ -160,8 +162,8 @@ def spent_by(pid: int) -> float:
 # --------------------------------------------------------------------------------------- the steps
 
 
-def take_steps(home: Path, n_agents: int, n_tasks: int) -> None:
-    """Take every step, and say of each when it begins and how long it took."""
+def take_steps(home: Path, n_agents: int, n_tasks: int, wanted: list[str]) -> None:
+    """Take the steps, and say of each when it begins and how long it took."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "leaderboard.settings"
     import django
 
@@ -170,6 +172,8 @@ def take_steps(home: Path, n_agents: int, n_tasks: int) -> None:
 
     files, one = written(home, n_agents, n_tasks), home / "one.csv"
     timed(LOAD, lambda: [loaded(file) for file in files])
+    if wanted == [LOAD]:
+        return
     board = timed(BOARD, made)
     tasks = subset_of(board)
     print(f"  {len(tasks):,} tasks in the subset", flush=True)
@@ -269,6 +273,6 @@ def served() -> None:
 if __name__ == "__main__":
     if "--steps" in sys.argv:
         at = sys.argv.index("--steps")
-        take_steps(Path(sys.argv[at + 1]), int(sys.argv[at + 2]), int(sys.argv[at + 3]))
+        take_steps(Path(sys.argv[at + 1]), int(sys.argv[at + 2]), int(sys.argv[at + 3]), sys.argv[at + 4 :])
     else:
         main()

@@ -1,9 +1,10 @@
 """CSV, read by pyarrow block by block, every field as text, cut into whole rows before.
 
 Blank rows and rows with a wrong number of fields are left out and counted. pyarrow does the same, but calls
-back for each such row, and a file of nothing else took it minutes. Here they are found a block at a time: in
-UTF-8 a byte of a comma, a quote or a line end is always that character, and with n quotes before it a byte
-lies inside a field where n is odd (`streams.Quotes` has checked that it is so).
+back for each such row, and a file of nothing else took it minutes. A block where pyarrow finds another number
+of rows than of lines is cut into rows here: in UTF-8 a byte of a comma, a quote or a line end is always that
+character, and with n quotes before it a byte lies inside a field where n is odd (`streams.Quotes` has checked
+that it is so).
 
 A spreadsheet reads as a formula what begins with = + - or @, but not what an apostrophe stands before, which
 it hides. So an apostrophe before such a text, in a CSV, is no part of the text; one that is, is doubled.
@@ -13,6 +14,7 @@ import csv
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -53,14 +55,13 @@ _QUOTE, _COMMA, _RETURN, _NEWLINE = b'",\r\n'
 
 def batches(text: streams.Text, table: Table) -> Iterator[RowBatch]:
     """Read the header, then the rows; rows with a wrong number of fields are reported at the end."""
-    text.quotes = streams.Quotes()
+    quotes = text.quotes = streams.Quotes()
     names = header(text)
     table.aliases |= aliases_in(names)
     columns = [table.aliases.get(name, name) for name in names]
     table.state_header(columns)
     uneven = Uneven(len(columns))
-    for block, rows in blocks(text, uneven, table.limits):
-        yield RowBatch(rows, _columns(block, columns))
+    yield from _row_batches(text, quotes, columns, uneven, table.limits)
     uneven.tell(table)
 
 
@@ -97,49 +98,68 @@ def _record_end(first: bytes) -> int | None:
     return len(first) if len(first) < streams.MAX_RECORD_BYTES else None
 
 
-def _columns(block: bytes | memoryview, names: list[str]) -> dict[str, Any]:
-    from pyarrow import csv as arrow_csv
-
-    if bytes(block[: len(BOM_UTF8)]) == BOM_UTF8:
-        block = b"\n" + block  # a mark is one at the beginning of a file alone; pyarrow would skip it
-    try:
-        table = arrow_csv.read_csv(
-            pa.BufferReader(pa.py_buffer(block)),
-            read_options=arrow_csv.ReadOptions(
-                column_names=names, block_size=len(block) + 1, use_threads=False
-            ),
-            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
-            ),
-        )
-    except pa.ArrowInvalid as error:
-        raise refuse(f"the file is not valid CSV ({error})") from None
-    columns = {name: table[name].combine_chunks() for name in names}
-    if SIGNS.search(block):
-        return {name: unguarded(texts) for name, texts in columns.items()}
-    return columns
-
-
-def blocks(
-    text: streams.Text, uneven: "Uneven", limits: Limits
-) -> Iterator[tuple[bytes | memoryview, RowNumbers]]:
-    """Give blocks of even rows, each with the numbers of its rows, (n,)."""
+def _row_batches(
+    text: streams.Text, quotes: streams.Quotes, names: list[str], uneven: "Uneven", limits: Limits
+) -> Iterator[RowBatch]:
     rest, n_rows = b"", 0
-    for block in text.blocks(N_BLOCKS):
+    for block in chain(text.blocks(N_BLOCKS), (b"\n",)):  # the last row may lack its end
         rest += block if b'"' in block or rest.count(b'"') % 2 else BLANK.sub(b"\n", block)
-        n_rows, rest, rows_of_block = uneven.cut(rest, n_rows)
+        end = rest.rfind(b"\n") + 1
+        is_outside = (quotes.n - rest.count(b'"', end)) % 2 == 0
+        columns = _plain_columns(rest, end, names) if is_outside else None
+        if columns is None:
+            n_rows, rest, (even, rows) = uneven.cut(rest, n_rows)
+            columns = _columns(even, names) if len(rows) else {}
+        else:
+            rows = np.arange(n_rows + 1, n_rows + 1 + len(columns[names[0]]))
+            n_rows, rest = n_rows + len(rows), rest[end:]
         limits.check_rows(n_rows)
         if len(rest) > streams.BLOCK_BYTES:
             text.exhaust()
             raise too_long(n_rows + 1)
-        if len(rows_of_block[1]):
-            yield rows_of_block
-    if rest:
-        n_rows, _, rows_of_block = uneven.cut(rest + b"\n", n_rows)
-        limits.check_rows(n_rows)
-        if len(rows_of_block[1]):
-            yield rows_of_block
+        if len(rows):
+            yield RowBatch(rows, columns)
+
+
+def _plain_columns(data: bytes, end: int, names: list[str]) -> dict[str, Any] | None:
+    """Read the lines up to `end`, each a row with all fields, as nearly always; None: one may not be."""
+    step = streams.BLOCK_BYTES // 2  # a row that is too long has one without a line end
+    if not all(data.find(b"\n", start, start + step) >= 0 for start in range(0, end, step)):
+        return None
+    if b"\r" in data and data.count(b"\r", 0, end) != data.count(b"\r\n", 0, end):
+        return None
+    try:
+        columns = _read(memoryview(data)[:end], names)
+    except pa.ArrowInvalid:
+        return None
+    n_lines = np.count_nonzero(np.frombuffer(data, np.uint8, end) == _NEWLINE)
+    return columns if len(columns[names[0]]) == n_lines else None
+
+
+def _columns(block: bytes | memoryview, names: list[str]) -> dict[str, Any]:
+    try:
+        return _read(block, names)
+    except pa.ArrowInvalid as error:
+        raise refuse(f"the file is not valid CSV ({error})") from None
+
+
+def _read(block: bytes | memoryview, names: list[str]) -> dict[str, Any]:
+    from pyarrow import csv as arrow_csv
+
+    if bytes(block[: len(BOM_UTF8)]) == BOM_UTF8:
+        block = b"\n" + block  # a mark is one at the beginning of a file alone; pyarrow would skip it
+    table = arrow_csv.read_csv(
+        pa.BufferReader(pa.py_buffer(block)),
+        read_options=arrow_csv.ReadOptions(column_names=names, block_size=len(block) + 1, use_threads=False),
+        parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
+        ),
+    )
+    columns = {name: table[name].combine_chunks() for name in names}
+    if MARK.encode() in bytes(block) and SIGNS.search(block):
+        return {name: unguarded(texts) for name, texts in columns.items()}
+    return columns
 
 
 def too_long(row: int) -> FlatFileError:

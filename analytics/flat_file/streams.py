@@ -223,12 +223,9 @@ class Quotes:
             places = np.flatnonzero(padded == _QUOTE)
             n_before = self.n - (self._last == _QUOTE)
             opening, closing = places[n_before % 2 :: 2], places[1 - n_before % 2 :: 2]
-            stray = np.concatenate(
-                [
-                    opening[~_BESIDE_QUOTE[padded[opening - 1]] & (opening > 0)],
-                    closing[~_BESIDE_QUOTE[padded[closing + 1]]],
-                ]
-            )
+            is_before = _BESIDE_QUOTE.take(padded.take(opening - 1)) | (opening == 0)
+            is_after = _BESIDE_QUOTE.take(padded.take(closing + 1))
+            stray = np.concatenate([opening[~is_before], closing[~is_after]])
             if len(stray):
                 line = n_lines + data.count(b"\n", 0, int(stray.min())) + 1
                 raise refuse(

@@ -204,8 +204,11 @@ class Table:
 
     def _read(self, name: str, texts: Any) -> Column:
         encoded = texts.dictionary_encode()
-        index = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
         values, bad = self._kind(name).check(encoded.dictionary)
+        if len(values) == 1 and not encoded.null_count:
+            same = (values[0], bad[0], np.False_)
+            return Column(*(np.broadcast_to(value, len(texts)) for value in same))
+        index = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
         last = np.full(1, self._kind(name).empty, values.dtype)
         return Column(
             np.concatenate([values, last])[index],

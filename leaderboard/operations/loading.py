@@ -63,6 +63,7 @@ from leaderboard.submissions.parsing.flat import (
 from leaderboard.submissions.parsing.task_list import ListedTask, read_tasks
 from leaderboard.submissions.rows import KEY, OUTCOME
 from leaderboard.submissions.services import (
+    LockedIds,
     MatchedRows,
     append_changes,
     bump_data_version,
@@ -245,17 +246,20 @@ class _Load:
     def store(self, *, replace: bool, progress: Progress) -> None:
         if self.changed.any() and not replace:
             raise self.contradiction()
-        drafts = list(self.drafts())
-        self.n_submissions = len(drafts)
-        for done, (submission, rows, replaces) in enumerate(drafts):
-            progress(done, len(drafts))
-            self.changes += record(submission, rows, reason=self.reason, replaces=replaces)
+        parts, locked_ids, superseded = self.parts(), LockedIds(set), set[int]()
+        self.n_submissions = len(parts)
+        for done, part in enumerate(parts):
+            progress(done, len(parts))
+            submission, rows, replaces = self._draft(part, superseded)
+            self.changes += record(
+                submission, rows, reason=self.reason, replaces=replaces, locked_ids=locked_ids
+            )
             if replaces:
                 carry_details(old=replaces, new=submission)
-        progress(len(drafts), len(drafts))
+        progress(len(parts), len(parts))
         complete_agents(benchmark=self.benchmark, agents=self.agents, descriptions=self.described)
         flat = self.matched.flat
-        with_new = {flat.agents[i] for i in np.unique(flat.agent[self.new | self.changed])}
+        with_new = {flat.agents[flat.agent[part[0]]] for part in parts}
         if owned := self._owned(with_new):
             self.notes.append(
                 f"Submitters own {words.counted(len(owned), 'agent')} of this file and can add results: "
@@ -320,22 +324,20 @@ class _Load:
             message += f" Submitters own {_named(owned)}. To take them over: --own."
         return Faulty(message, faults=faults, n_faults=len(where))
 
-    def drafts(self) -> Iterator[tuple[Submission, pa.Table, list[Submission]]]:
-        """A submission for each agent and run, its rows, and what it replaces."""
+    def parts(self) -> list[np.ndarray]:
+        """The rows to store of each agent and run, in order of their key."""
         flat = self.matched.flat
         wanted = np.flatnonzero(self.new | self.changed)
         label = self.metadata.delivery[wanted]
         columns = (getattr(flat, name)[wanted] for name in ("trial", "setting", "task"))
         order = np.lexsort((*columns, label))
-        superseded: set[int] = set()
-        for part in np.split(order, np.flatnonzero(np.diff(label[order])) + 1):
-            if len(part):
-                yield self._draft(wanted[part], superseded)
+        parts = np.split(wanted[order], np.flatnonzero(np.diff(label[order])) + 1)
+        return [part for part in parts if len(part)]
 
     def _draft(
         self, index: np.ndarray, superseded: set[int]
     ) -> tuple[Submission, pa.Table, list[Submission]]:
-        """One of them; what earlier ones have superseded is left alone, what this one does is added."""
+        """Their submission, its rows, and what it replaces: not what earlier ones have `superseded`."""
         old = sorted(set(self.matched.holder[index][self.changed[index]].tolist()) - superseded)
         superseded.update(old)
         flat, stored, rows = self.matched.flat, self.matched.stored, self.matched.rows.take(index)

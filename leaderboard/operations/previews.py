@@ -140,8 +140,9 @@ def is_partial(flat: FlatFile, benchmark: Benchmark) -> bool:
     if active_subset(benchmark) is not None:
         return False
     n_active = active_tasks(benchmark).count()
-    cells = np.unique((flat.agent.astype(np.int64) * len(flat.tasks) + flat.task)[flat.valid])
-    n_tasks = np.bincount(cells // len(flat.tasks), minlength=len(flat.agents))
+    cells = np.sort((flat.agent.astype(np.int64) * len(flat.tasks) + flat.task)[flat.valid])
+    is_first = np.diff(cells, prepend=-1) > 0
+    n_tasks = np.bincount(cells[is_first] // len(flat.tasks), minlength=len(flat.agents))
     n_void = np.bincount(flat.agent[~flat.valid], minlength=len(flat.agents))
     whole = (n_tasks >= n_active) & (20 * n_void <= np.bincount(flat.agent, minlength=len(flat.agents)))
     return int(np.count_nonzero(whole)) * 2 < len(flat.agents)

@@ -12,15 +12,17 @@ from psycopg import ClientCursor, Copy, sql
 
 BLOCK_ROWS = 8192  # about 256 KiB at the width of an outcome
 BLOCK_BYTES = 1 << 18
-# COPY's binary form of a column, where Arrow has the very type: what the server need not read as text.
+# COPY's binary form of a column, where Arrow has the very type: what the server need not read as text; and
+# the function by which the server writes it.
 BINARY = {
-    "smallint": (pa.int16(), ">i2"),
-    "integer": (pa.int32(), ">i4"),
-    "bigint": (pa.int64(), ">i8"),
-    "real": (pa.float32(), ">f4"),
-    "double precision": (pa.float64(), ">f8"),
-    "boolean": (pa.bool_(), "u1"),
+    "smallint": (pa.int16(), ">i2", "int2send"),
+    "integer": (pa.int32(), ">i4", "int4send"),
+    "bigint": (pa.int64(), ">i8", "int8send"),
+    "real": (pa.float32(), ">f4", "float4send"),
+    "double precision": (pa.float64(), ">f8", "float8send"),
+    "boolean": (pa.bool_(), "u1", "boolsend"),
 }
+OF_ARROW = {kind: (stored, form, send) for stored, (kind, form, send) in BINARY.items()}
 SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # no flags, no header extension
 END = b"\xff\xff"
 
@@ -42,9 +44,9 @@ def copy_in(table: pa.Table, *, model: type[models.Model]) -> None:
     """Append `table`, whose columns are named as those of the model's table."""
     # The binary form of each column; empty where one has none, or is of another type than the database's
     stored = {field.column: field.db_type(connection) for field in model._meta.concrete_fields}
-    forms = [BINARY.get(stored.get(name) or "", (None, "")) for name in table.column_names]
-    is_exact = all(column.type == of for column, (of, _) in zip(table.columns, forms, strict=True))
-    numbers = [form for _, form in forms] if is_exact else []
+    forms = [BINARY.get(stored.get(name) or "", (None, "", "")) for name in table.column_names]
+    is_exact = all(column.type == of for column, (of, _, _) in zip(table.columns, forms, strict=True))
+    numbers = [form for _, form, _ in forms] if is_exact else []
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT {})").format(
         sql.Identifier(model._meta.db_table),
         sql.SQL(", ").join(map(sql.Identifier, table.column_names)),
@@ -93,6 +95,43 @@ def copy_out(query: str, parameters: Sequence[object], *, schema: pa.Schema) -> 
             column_types=schema, true_values=["t"], false_values=["f"], strings_can_be_null=True
         ),
     )
+
+
+def numbers_out(
+    query: str, parameters: Sequence[object], *, schema: pa.Schema, n_same: int, nullable: Sequence[str]
+) -> pa.Table:
+    """Read rows of numbers by the million, in the order of the query, which begins with the first column.
+
+    The first `n_same` columns are equal where the first is. Rows that share it come as one, which has a value
+    for each other column: as many rows of COPY take several times as long.
+    """
+    (first, *same), others = schema.names[:n_same], list(schema)[n_same:]
+    is_null = " + ".join(f"{2**bit} * ({name} IS NULL)::int" for bit, name in enumerate(nullable))
+    sent = [f"{OF_ARROW[field.type][2]}({field.name})" for field in others]
+    columns = [first, *(f"min({name})" for name in same), "count(*)"]
+    columns += [f"string_agg({one}, '')" for one in (*sent, f"int2send(({is_null})::smallint)")]
+    with _copy(
+        f"COPY (SELECT {', '.join(columns)} FROM ({query}) AS rows ({', '.join(schema.names)})"
+        f" GROUP BY {first} ORDER BY {first}) TO STDOUT (FORMAT binary)",
+        parameters,
+    ) as copy:
+        keys = [OF_ARROW[kind][0] for kind in schema.types[:n_same]]
+        copy.set_types([*keys, "bigint", *("bytea" for _ in columns[n_same + 1 :])])
+        groups = list(zip(*copy.rows(), strict=True))
+    if not groups:
+        return schema.empty_table()
+    *joined, nulls = (b"".join(part or b"" for part in parts) for parts in groups[n_same + 1 :])
+    null_bits = np.frombuffer(nulls, ">i2")
+    arrays = [pa.array(np.repeat(np.array(key), groups[n_same])) for key in groups[:n_same]]
+    for field, part in zip(others, joined, strict=True):
+        present = np.frombuffer(part, OF_ARROW[field.type][1])  # without what is null
+        mask = np.zeros(len(null_bits), np.bool_)
+        if len(present) < len(mask):
+            mask = (null_bits & 2 ** nullable.index(field.name)) > 0
+        values = np.zeros(len(mask), present.dtype.newbyteorder("="))
+        values[~mask] = present
+        arrays.append(pa.array(values, field.type, mask=mask))
+    return pa.table(arrays, names=schema.names).cast(schema)
 
 
 def text_out(rows: "models.QuerySet[Any]") -> Iterator[bytes]:

@@ -4,19 +4,18 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from django.db import connection
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Policy, Resubmission, Trust
 from leaderboard.catalog.queries import merged_agents, policy_in_force
-from leaderboard.submissions.copying import copy_out
+from leaderboard.submissions.copying import copy_out, numbers_out
 from leaderboard.submissions.models import (
     COUNTING,
     LIVE,
@@ -25,7 +24,6 @@ from leaderboard.submissions.models import (
     InvalidConfirmation,
     Judged,
     Outcome,
-    OutcomeDetail,
     Setting,
     Status,
     StatusChange,
@@ -41,10 +39,12 @@ _JUDGED = Subquery(
     StatusChange.objects.filter(submission=OuterRef("pk")).order_by("-id").values("judged")[:1]
 )
 
-OUTCOMES = """
-    SELECT o.submission_id, s.agent_id, o.task_id, o.setting_id, o.trial, o.value, o.valid
+# In eight bytes the number as PostgreSQL prints the four, 0.1 and not 0.10000000149
+_PRINTED = "CASE WHEN o.value IN (0, 1) THEN o.value ELSE CAST(o.value::text AS double precision) END"
+OUTCOMES = f"""
+    SELECT o.submission_id, s.agent_id, o.task_id, o.setting_id, o.trial, {_PRINTED}, o.valid
     FROM submissions_outcome o JOIN submissions_submission s ON s.id = o.submission_id
-    WHERE {condition}
+    WHERE {{condition}}
     ORDER BY o.submission_id, o.task_id, o.setting_id, o.trial
 """
 
@@ -60,8 +60,8 @@ LIVE_OUTCOMES = """
 """
 
 # A sum in which nothing is stated is null, and what is not stated adds nothing.
-MEASURED_OUTCOMES = """
-    SELECT o.submission_id, s.agent_id, o.task_id, o.setting_id, o.trial, o.value, o.valid, d.cost_usd,
+MEASURED_OUTCOMES = f"""
+    SELECT o.submission_id, s.agent_id, o.task_id, o.setting_id, o.trial, {_PRINTED}, o.valid, d.cost_usd,
         CASE WHEN num_nonnulls(d.n_input_tokens, d.n_output_tokens) > 0
             THEN coalesce(d.n_input_tokens, 0) + coalesce(d.n_output_tokens, 0) END,
         CASE WHEN num_nonnulls(d.seconds_environment, d.seconds_execution, d.seconds_scoring) > 0
@@ -73,18 +73,6 @@ MEASURED_OUTCOMES = """
     WHERE s.id = ANY(%s)
     ORDER BY submission_id, task_id, setting_id, trial
 """
-
-# The outcomes of a submission without details in one row, one after the other as PACKED says: a row each
-# takes three times as long. Null is NaN, which no outcome is.
-PACKED_OUTCOMES = """
-    SELECT o.submission_id, s.agent_id, string_agg(
-        int4send(o.task_id) || int4send(o.setting_id) || int2send(o.trial)
-            || float4send(coalesce(o.value, 'NaN')) || boolsend(o.valid),
-        '' ORDER BY o.task_id, o.setting_id, o.trial)
-    FROM submissions_outcome o JOIN submissions_submission s ON s.id = o.submission_id
-    WHERE s.id = ANY(%s) GROUP BY o.submission_id, s.agent_id ORDER BY o.submission_id
-"""
-PACKED = np.dtype([("task", ">i4"), ("setting", ">i4"), ("trial", ">i2"), ("value", ">f4"), ("valid", "?")])
 
 TEXTS = """
     SELECT DISTINCT m.key, m.value FROM submissions_outcomedetail d, jsonb_each_text(d.metadata) m
@@ -98,6 +86,15 @@ def ever_counted() -> QuerySet[Submission]:
     return Submission.objects.filter(Exists(accepted), status__in=COUNTING)
 
 
+_NULLABLE = ("value", "cost_usd", "n_tokens", "seconds", "human", "human_probability")
+
+
+def _read(query: str, parameters: Sequence[object], *, schema: pa.Schema) -> pa.Table:
+    """Read outcomes in order of their key; a submission is one agent's."""
+    nullable = [name for name in _NULLABLE if name in schema.names]
+    return numbers_out(query, parameters, schema=schema, n_same=2, nullable=nullable)
+
+
 def live_outcomes(agents: Iterable[int]) -> pa.Table:
     """All outcomes that stand for these agents, and for those merged into them: a new one may not hold the
     same key.
@@ -107,7 +104,7 @@ def live_outcomes(agents: Iterable[int]) -> pa.Table:
     ids = list(agents)
     if not ids:
         return LIVE_SCHEMA.empty_table()
-    return copy_out(LIVE_OUTCOMES, [ids, ids, list(LIVE)], schema=LIVE_SCHEMA)
+    return _read(LIVE_OUTCOMES, [ids, ids, list(LIVE)], schema=LIVE_SCHEMA)
 
 
 def submissions_of(agent: Agent | int) -> QuerySet[Submission]:
@@ -154,7 +151,7 @@ def with_withdrawn(agent: int, standing: Mapping[int, Submission]) -> dict[int, 
 
 def outcomes_of(submissions: Iterable[int]) -> pa.Table:
     query = OUTCOMES.format(condition="s.id = ANY(%s)")
-    return standing(copy_out(query, [list(submissions)], schema=READ_SCHEMA))
+    return standing(_read(query, [list(submissions)], schema=READ_SCHEMA))
 
 
 def n_outcomes_of(submissions: Iterable[int]) -> dict[int, int]:
@@ -166,42 +163,9 @@ def measured_outcomes_of(submissions: Iterable[int], withdrawn: Iterable[int] = 
 
     Those that are `withdrawn` come as they were delivered: they stand in the place of none.
     """
-    measured, gone = standing(_measured(submissions)), list(withdrawn)
-    return pa.concat_tables([measured, _measured(gone)]) if gone else measured
-
-
-def _measured(submissions: Iterable[int]) -> pa.Table:
-    """In order of submission, task, setting and trial."""
-    ids = list(submissions)
-    detailed = Exists(OutcomeDetail.objects.filter(submission_id=OuterRef("pk")))
-    measured = list(Submission.objects.filter(detailed, pk__in=ids).values_list("pk", flat=True))
-    table = copy_out(MEASURED_OUTCOMES, [measured], schema=MEASURED_SCHEMA)
-    with connection.cursor() as cursor:
-        cursor.execute(PACKED_OUTCOMES, [list(set(ids).difference(measured))])
-        packed = cursor.fetchall()
-    rows = np.frombuffer(b"".join(octets for *_, octets in packed), PACKED)
-    n_rows = [len(octets) // PACKED.itemsize for *_, octets in packed]
-    # 0.1 is what is printed of the four bytes, not what they are
-    distinct, place = np.unique(rows["value"], return_inverse=True)
-    value = np.array([float(str(one)) for one in distinct])[place] if rows.size else np.empty(0)
-    told = {
-        "submission": np.repeat([one[0] for one in packed], n_rows),
-        "agent": np.repeat([one[1] for one in packed], n_rows),
-        **{
-            name: rows[name].astype(rows[name].dtype.newbyteorder("="))
-            for name in ("task", "setting", "trial")
-        },
-        "value": pa.array(value, mask=np.isnan(value)),
-        "valid": rows["valid"],
-    }
-    columns = [
-        pa.array(told[of.name], of.type) if of.name in told else pa.nulls(rows.size, of.type)
-        for of in MEASURED_SCHEMA
-    ]
-    plain = pa.table(columns, schema=MEASURED_SCHEMA)
-    if not (table.num_rows and plain.num_rows):
-        return plain if plain.num_rows else table
-    return pa.concat_tables([table, plain]).sort_by("submission")
+    read = partial(_read, MEASURED_OUTCOMES, schema=MEASURED_SCHEMA)
+    measured, gone = standing(read([list(submissions)])), list(withdrawn)
+    return pa.concat_tables([measured, read([gone])]) if gone else measured
 
 
 def texts_of(submission: int) -> list[tuple[str, pa.Array]]:
@@ -385,7 +349,7 @@ def taken_back_outcomes(agent: Agent) -> pa.Table:
     ids = list(back.exclude(Exists(approved)).values_list("submission", flat=True))
     if not ids:
         return READ_SCHEMA.empty_table()
-    return copy_out(OUTCOMES.format(condition="s.id = ANY(%s)"), [ids], schema=READ_SCHEMA)
+    return _read(OUTCOMES.format(condition="s.id = ANY(%s)"), [ids], schema=READ_SCHEMA)
 
 
 def withdrawn_by_owner(benchmark: Benchmark, *, upto: int | None) -> set[int]:

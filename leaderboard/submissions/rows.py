@@ -52,6 +52,9 @@ def standing(rows: pa.Table) -> pa.Table:
     """
     if pc.all(rows["valid"]).as_py() in (True, None):
         return rows  # a key is free for another delivery after an invalid outcome only
+    first, last = pc.min_max(rows["submission"]).as_py().values()
+    if first == last:
+        return rows
     keys = rows.select(KEY).append_column("row", pa.array(np.arange(rows.num_rows)))
     ends = keys.group_by(KEY).aggregate([("row", "min"), ("row", "max")])
     if ends.num_rows == rows.num_rows:
@@ -107,18 +110,38 @@ def same_outcome(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.ChunkedArr
     return pc.or_(pc.fill_null(pc.equal(left, right), False), both_null)
 
 
-def content_sha256(
-    rows: pa.Table, *, task_names: Mapping[int, str], settings: Mapping[int, tuple[object, ...]]
-) -> bytes:
+class CodedNames:
+    """Names by id, coded in their order among those that occur.
+
+    The last ones that occurred are kept: most submissions of a file have the same.
+    """
+
+    def __init__(self, names: Mapping[int, str]) -> None:
+        self.names = names
+        self._ids, self._text, self._rank = np.zeros(0, np.int32), "[]", np.zeros(0, np.int64)
+
+    def coded(self, ids: pa.ChunkedArray) -> tuple[str, np.ndarray]:
+        """Give the names of these ids as a JSON list in order, and the place of each row's there."""
+        present, inverse = np.unique(ids.to_numpy(), return_inverse=True)
+        if not np.array_equal(present, self._ids):
+            labels = [self.names[i] for i in present.tolist()]
+            by_name = sorted(range(len(labels)), key=labels.__getitem__)
+            self._ids, self._rank = present, np.empty(len(labels), dtype=np.int64)
+            self._rank[by_name] = np.arange(len(labels))
+            self._text = json.dumps([labels[i] for i in by_name], ensure_ascii=False)
+        return self._text, self._rank[inverse]
+
+
+def content_sha256(rows: pa.Table, *, tasks: CodedNames, settings: CodedNames) -> bytes:
     """Hash what a submission says, whatever the order of its rows or the ids of this installation.
 
     The names that occur, in order, and the rows as little-endian columns that count in that order.
     """
-    tasks, task_codes = _coded(rows["task"], task_names)
-    setting_texts, setting_codes = _coded(rows["setting"], {i: json.dumps(s) for i, s in settings.items()})
+    task_names, task_codes = tasks.coded(rows["task"])
+    setting_names, setting_codes = settings.coded(rows["setting"])
     trial = rows["trial"].to_numpy()
     order = np.lexsort((trial, setting_codes, task_codes))
-    digest = hashlib.sha256(json.dumps([tasks, setting_texts], ensure_ascii=False).encode())
+    digest = hashlib.sha256(f"[{task_names}, {setting_names}]".encode())
     value = pc.fill_null(rows["value"], np.nan).to_numpy()
     for column, kind in (
         (task_codes, "<i4"),
@@ -129,12 +152,3 @@ def content_sha256(
     ):
         digest.update(np.ascontiguousarray(column[order]).astype(kind).tobytes())
     return digest.digest()
-
-
-def _coded(ids: pa.ChunkedArray, names: Mapping[int, str]) -> tuple[list[str], np.ndarray]:
-    present, inverse = np.unique(ids.to_numpy(), return_inverse=True)
-    labels = [names[i] for i in present.tolist()]
-    by_name = sorted(range(len(labels)), key=labels.__getitem__)
-    rank = np.empty(len(labels), dtype=np.int64)
-    rank[by_name] = np.arange(len(labels))
-    return [labels[i] for i in by_name], rank[inverse]

@@ -5,6 +5,8 @@ From there on it is the same: `MatchedRows` gives the rows their ids and compare
 `draft` and `record` store some of them as a submission, and `append_changes` ends the transaction.
 """
 
+import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -29,7 +31,15 @@ from leaderboard.submissions.models import (
 )
 from leaderboard.submissions.parsing.flat import FlatFile
 from leaderboard.submissions.queries import live_outcomes, settings_of
-from leaderboard.submissions.rows import KEY, OUTCOME, content_sha256, details_of, place, same_outcome
+from leaderboard.submissions.rows import (
+    KEY,
+    OUTCOME,
+    CodedNames,
+    content_sha256,
+    details_of,
+    place,
+    same_outcome,
+)
 
 
 def ensure_settings(
@@ -129,7 +139,14 @@ def bump_data_version(*, benchmark: Benchmark) -> int:
     return int(version)
 
 
-def _hold(model: type[Task] | type[Setting], ids: list[int]) -> None:
+LockedIds = defaultdict[type[Task] | type[Setting], set[int]]  # by the transaction
+
+
+def _hold(model: type[Task] | type[Setting], named: pa.ChunkedArray, locked_ids: LockedIds) -> None:
+    ids = [pk for pk in pc.unique(named).to_pylist() if pk not in locked_ids[model]]
+    if not ids:
+        return
+    locked_ids[model].update(ids)
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT id FROM {model._meta.db_table} WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE", [ids]
@@ -176,6 +193,8 @@ class MatchedRows:
         self.agents = {agent.pk: agent for agent in agents.values()}
         self.task_names = {pk: name for name, pk in task_ids.items()}
         self.settings = {pk: facets for facets, pk in setting_ids.items()}
+        self._coded_tasks = CodedNames(self.task_names)
+        self._coded_settings = CodedNames({pk: json.dumps(facets) for pk, facets in self.settings.items()})
         self.rows = rows = place(
             flat,
             agents=[agents[name].pk for name in flat.agents],
@@ -196,7 +215,7 @@ class MatchedRows:
             self.same[at[equal.to_numpy()]] = True
 
     def sha256(self, rows: pa.Table) -> bytes:
-        return content_sha256(rows, task_names=self.task_names, settings=self.settings)
+        return content_sha256(rows, tasks=self._coded_tasks, settings=self._coded_settings)
 
 
 def draft(
@@ -221,13 +240,14 @@ def record(
     judged: str = "",
     replaces: Sequence[Submission] = (),
     taken_back_after_board: bool = False,
+    locked_ids: LockedIds | None = None,
 ) -> list[StatusChange]:
     """Store a `draft` submission with its rows; what it replaces is superseded once it counts.
 
-    The outcomes name tasks and settings without foreign keys, so the ids are checked here, once, and held
-    by a lock until the transaction ends. `reason` and `judged` are of its first status.
-    `taken_back_after_board`: what it replaces is its owner's, and a board has shown the agent. Returns the
-    changes to append at the end, its own last.
+    The outcomes name tasks and settings without foreign keys, so the ids are checked here, once, and locked
+    until the transaction ends; `locked_ids` are already, and the others are added to them. `reason` and
+    `judged` are of its first status. `taken_back_after_board`: what it replaces is its owner's, and a board
+    has shown the agent. Returns the changes to append at the end, its own last.
     """
     changes: list[StatusChange] = []
     if submission.status == Status.ACCEPTED:
@@ -239,8 +259,9 @@ def record(
             reason=f"by {submission.uuid}",
             after_board=taken_back_after_board,
         )
-    _hold(Task, pc.unique(rows["task"]).to_pylist())
-    _hold(Setting, pc.unique(rows["setting"]).to_pylist())
+    locked_ids = LockedIds(set) if locked_ids is None else locked_ids
+    _hold(Task, rows["task"], locked_ids)
+    _hold(Setting, rows["setting"], locked_ids)
     submission.save(force_insert=True)
     copy_in(_keyed(rows, submission, ["value", "valid"]), model=Outcome)
     if details := details_of(rows):
