@@ -56,6 +56,7 @@ class Teaching:
     model: StagedModel
     staging: Staging
     fits: Fits = field(default_factory=dict)
+    _residuals: dict[tuple[bytes, bytes, bytes], FloatArray] = field(default_factory=dict)
 
     @cached_property
     def completed(self) -> FloatArray:
@@ -154,6 +155,12 @@ class Teaching:
 
     def _left_out(self, batch: IndexArray, of: Mask | None, folds: IndexArray) -> FloatArray:
         """(y − est)/se of the full runs from these tasks, each by a fit without its fold."""
+        told = (batch.tobytes(), b"" if of is None else of.tobytes(), folds.tobytes())
+        if told not in self._residuals:
+            self._residuals[told] = self._residuals_of(batch, of, folds)
+        return self._residuals[told]
+
+    def _residuals_of(self, batch: IndexArray, of: Mask | None, folds: IndexArray) -> FloatArray:
         rows = np.array([one.row for one in self.full_runs], dtype=np.intp)
         outcomes = self.outcomes[rows]
         whole = np.array([one.score for one in self.full_runs])
