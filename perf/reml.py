@@ -2,7 +2,7 @@
 
 The rival's seconds are those stored with the reference fits (lme4 1.1-31 on a machine like this one). For the
 two Arena-like designs they are 223 s, and 117 s with rows missing, which lmer took there for designs of this
-size, not for these draws. Where `Rscript` with lme4 is there, lmer is also run here, on the same rows, and its
+size, not for these draws. Where `Rscript` with lme4 is there, lmer is also run here, on the same rows; its
 processor seconds are what the least ratio asks for. Ours is the whole of `fit`, from columns of labels in
 memory to the result, median of five, on one BLAS thread, in processor seconds too. Peak memory is that of a
 fresh interpreter that reads and fits.
@@ -62,17 +62,17 @@ def read(name: str) -> Columns:
     return {column: [row[column] for row in rows] for column in rows[0]}
 
 
-def arena(share_missing: float) -> Columns:
+def arena(share_missing: float, n_items: int = 4_676) -> Columns:
     rng = np.random.default_rng(4676)
-    item, prompt, judge, _ = (axis.ravel() for axis in np.indices((4_676, 5, 3, 2)))
+    item, prompt, judge, _ = (axis.ravel() for axis in np.indices((n_items, 5, 3, 2)))
     score = (
         3.5
-        + 0.6 * rng.standard_normal(4_676)[item]
+        + 0.6 * rng.standard_normal(n_items)[item]
         + 0.15 * rng.standard_normal(5)[prompt]
-        + 0.2 * rng.standard_normal((4_676, 5))[item, prompt]
-        + 0.45 * rng.standard_normal((4_676, 3))[item, judge]
+        + 0.2 * rng.standard_normal((n_items, 5))[item, prompt]
+        + 0.45 * rng.standard_normal((n_items, 3))[item, judge]
         + 0.1 * rng.standard_normal((5, 3))[prompt, judge]
-        + 0.25 * rng.standard_normal((4_676, 5, 3))[item, prompt, judge]
+        + 0.25 * rng.standard_normal((n_items, 5, 3))[item, prompt, judge]
         + 0.5 * rng.standard_normal(item.size)
     )
     kept = np.flatnonzero(rng.random(item.size) >= share_missing)
@@ -124,37 +124,37 @@ def _peak_mib(name: str) -> float:
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
-def lmer_seconds(name: str, columns: Columns) -> float | None:
-    """Processor seconds of lmer itself; None where there is no R with lme4."""
-    if (
-        not shutil.which("Rscript")
-        or subprocess.run(["Rscript", "-e", "library(lme4)"], check=False).returncode
-    ):
+def lmer(columns: Columns, outcome: str, random: str, fixed: str) -> tuple[float, np.ndarray] | None:
+    """Processor seconds and components of lmer, the residual last; None where there is no R with lme4."""
+    if not shutil.which("Rscript"):
         return None
-    outcome, random, fixed, _, _ = DESIGNS[name]
-    terms = [fixed or "1", *(f"(1 | {term})" for term in random.split(" + "))]
+    terms = random.split(" + ")
+    formula = " + ".join([fixed or "1", *(f"(1 | {term})" for term in terms)])
     with tempfile.NamedTemporaryFile("w", suffix=".csv", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
         file.flush()
         lines = (
+            "if (!requireNamespace('lme4', quietly = TRUE)) quit()",
             f"d <- read.csv('{file.name}')",
             f"for (n in setdiff(names(d), '{outcome}')) d[[n]] <- factor(d[[n]])",
-            f"cat(system.time(lme4::lmer({outcome} ~ {' + '.join(terms)}, d))[['user.self']])",
+            f"cat(system.time(m <- lme4::lmer({outcome} ~ {formula}, d))[['user.self']], '\\n')",
+            "v <- as.data.frame(lme4::VarCorr(m))",
+            "cat(paste(v$grp, format(v$vcov, digits = 15)), sep = '\\n')",
         )
-        ended = subprocess.run(
-            ["Rscript", "-e", "; ".join(lines)], check=True, capture_output=True, text=True
-        )
-    return float(ended.stdout)
+        command = ["Rscript", "-e", "; ".join(lines)]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    if not printed:
+        return None
+    found = {name: float(variance) for name, variance in map(str.split, printed[1:])}
+    return float(printed[0]), np.array([found[term] for term in (*terms, "Residual")])
 
 
 def main() -> None:
     if not reference_folder().is_dir():
         sys.exit(f"no reference data: there is no folder {reference_folder()}")
-    print(
-        f"REML, processor seconds, one BLAS thread, median of {N_RUNS}; lmer's as stored or stated, and here"
-    )
+    print(f"REML, processor seconds, median of {N_RUNS}; lmer's as stored or stated, and here")
     for name, (*_, least) in DESIGNS.items():
         columns, rival = columns_of(name), stored(name)
         taken, result = seconds(name, columns)
@@ -165,7 +165,9 @@ def main() -> None:
         )
         memory = f", lmer {rival['peak_rss_mb']:.0f} MiB" if "peak_rss_mb" in rival else ""
         print(f"{'':18} peak memory {peak_mib(name):.0f} MiB{memory}")
-        here = lmer_seconds(name, columns)
+        outcome, random, fixed, *_ = DESIGNS[name]
+        rival_here = lmer(columns, outcome, random, fixed)
+        here = rival_here and rival_here[0]
         print(
             f"{'':18} lmer here: "
             + (f"{here:.2f} s, ratio {here / taken:,.0f} (at least {least:,})" if here else "no R with lme4")
