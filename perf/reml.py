@@ -42,7 +42,7 @@ ARENA_SECONDS = {"arena": 223.0, "arena, 2% missing": 117.0}
 # name: outcome, random, fixed, stored fit, least ratio to lmer here
 DESIGNS = {
     "crossed141": ("score", CROSSED, "temp + judge", "crossed141.lmer", 500),
-    "unbalanced40": ("score", CROSSED, "temp + judge", "unbalanced40.lmer", 50),
+    "unbalanced40": ("score", CROSSED, "temp + judge", "unbalanced40.lmer", 20),
     "InstEval": ("y", "s + d + dept:service", "", "InstEval.reml", 10),
     "arena": ("score", ARENA, "judge", None, 1_000),
     "arena, 2% missing": ("score", ARENA, "judge", None, 100),
