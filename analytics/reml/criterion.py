@@ -29,6 +29,8 @@ from analytics.reml.layout import BlockBatch, BlockLayout, Matrix, cells_of, lay
 
 refuse = partial(CoreError, code="not_estimable")
 
+SMALL_SHARE = 0.01
+
 
 class WeightedProducts:
     """A'WA at given group weights: inner blocks by batch, cross and border matrices."""
@@ -51,12 +53,17 @@ def border_inverse(schur: FloatArray, scale: FloatArray, p: int) -> tuple[FloatA
     scales = scale[:, None] * scale[None, :]
     moment = scales * schur
     moment[np.arange(len(scale) - p), np.arange(len(scale) - p)] += 1.0
-    factor, failed = lapack.dpotrf(moment, lower=1)
+    # .T: in the order of LAPACK, of a symmetric matrix
+    factor, failed = lapack.dpotrf(moment.T, lower=1, overwrite_a=1)
     if failed:
         raise np.linalg.LinAlgError(f"the border is not positive definite at column {failed - 1}")
-    inverse, _ = lapack.dpotri(factor, lower=1)
-    inverse = np.tril(inverse) + np.tril(inverse, -1).T
-    return scales * inverse, 2.0 * float(np.sum(np.log(np.diag(factor))))
+    log_determinant = 2.0 * float(np.sum(np.log(np.diag(factor))))
+    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    # 0 above the diagonal
+    np.fill_diagonal(inverse, np.diag(inverse) / 2.0)
+    inverse = inverse + inverse.T
+    inverse *= scales
+    return inverse, log_determinant
 
 
 def in_blocks(rows: FloatArray, size: int) -> FloatArray:
@@ -237,13 +244,22 @@ class Evaluation:
         traces -= quadratic_forms(
             shared, self._border_inverse, layout.n_blocks_of, layout.pattern_term, n_terms + 1
         )
-        fitted = np.sum((self._schur @ self._border_inverse) * self._schur, axis=1)
-        traces += group_sums(border_term, np.diag(self._schur) - fitted, n_terms + 1)
+        traces += group_sums(border_term, self._border_diagonal(self.theta[border_term]), n_terms + 1)
         if layout.cells.cell_term is not None:
             traces[layout.cells.cell_term] = self._cell_trace()
         cells, traces = self.layout.cells, traces[:n_terms]
         n_free = cells.of_row.size - cells.design.shape[1]
         return np.append(traces, (n_free - traces @ self.theta[:-1]) / self.residual)
+
+    def _border_diagonal(self, variance: FloatArray) -> FloatArray:
+        """Diagonal of S − SNS, which is (1 − N_ii/σ²)/σ² of a border level with variance σ², shape (b,)."""
+        diagonal, inverse = np.diag(self._schur).copy(), np.diag(self._border_inverse)
+        small = variance * diagonal < SMALL_SHARE
+        rows = self._schur[small]
+        diagonal[small] -= np.sum((rows @ self._border_inverse) * rows, axis=1)
+        variance = variance[~small]
+        diagonal[~small] = (1.0 - inverse[~small] / variance) / variance
+        return diagonal
 
     @cached_property
     def squares(self) -> FloatArray:
@@ -261,20 +277,20 @@ class Evaluation:
     def information(self) -> FloatArray:
         """Average information of the log restricted likelihood, ½·y'P V_s P V_t P y, (n_terms + 1)²."""
         cells, projected = self.layout.cells, self._projected
-        vectors = np.empty((cells.n_cells, len(cells.levels) + 1))
+        vectors = np.empty((len(cells.levels) + 1, cells.n_cells))
         for t, codes in enumerate(cells.levels):
-            vectors[:, t] = np.bincount(codes, weights=projected)[codes]
-        vectors[:, -1] = projected / cells.n_rows_in
-        information = vectors.T @ self._project(vectors)
+            vectors[t] = np.bincount(codes, weights=projected)[codes]
+        vectors[-1] = projected / cells.n_rows_in
+        weighted = self.weight * vectors
+        sums = self.layout.incidence.T @ weighted.T
+        information = weighted @ vectors.T - sums.T @ self._solve(sums)
         information[-1, -1] += self.criterion.within / self.residual**3
         return np.asarray((information + information.T) / 4.0, dtype=np.float64)
 
     @property
     def beta(self) -> FloatArray:
         """Generalised least-squares coefficients of the design, shape (p,)."""
-        weighted = (self.weight * self.criterion.means)[:, None]
-        solution = self._solve(self.layout.incidence.T @ weighted)[:, 0]
-        return self.criterion.offset + solution[-self.criterion.offset.size :]
+        return self.criterion.offset + self._fitted[-self.criterion.offset.size :]
 
     @property
     def beta_covariance(self) -> FloatArray:
@@ -284,13 +300,16 @@ class Evaluation:
 
     @cached_property
     def _projected(self) -> FloatArray:
-        return self._project(self.criterion.means[:, None])[:, 0]
+        """P̄ȳ = W(ȳ − Xβ̂ − fitted), shape (n_cells,)."""
+        return np.asarray(
+            self.weight * (self.criterion.means - self.layout.incidence @ self._fitted), dtype=np.float64
+        )
 
-    def _project(self, vectors: FloatArray) -> FloatArray:
-        """P̄v = W(v − A N A'Wv) for each column."""
-        weighted = self.weight[:, None] * vectors
-        fitted = self.layout.incidence @ self._solve(self.layout.incidence.T @ weighted)
-        return np.asarray(weighted - self.weight[:, None] * fitted, dtype=np.float64)
+    @cached_property
+    def _fitted(self) -> FloatArray:
+        """N A'Wȳ: predicted levels, then coefficients of the design less their offset."""
+        weighted = self.layout.incidence.T @ (self.weight * self.criterion.means)
+        return self._solve(weighted[:, None])[:, 0]
 
     def _solve(self, right: FloatArray) -> FloatArray:
         """N r for each column: c_b = Ŝ(r_b − Σ T'r_i), c_i = N_i r_i − T c_b."""

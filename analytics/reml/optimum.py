@@ -1,9 +1,11 @@
 """The minimum of the criterion over components that are not negative.
 
-A projected Newton method with the average information as curvature: components at 0 whose derivative is
-not negative rest there; the others take the step −H⁻¹g, cut off at 0 and at the sum of all components
-above, halved until the criterion falls enough. In a balanced design the average information is the exact
-curvature at the optimum, and the steps end quadratically. Where no such step lowers the criterion each
+A projected Newton method with the average information as curvature H, the row and column of each component
+multiplied by the root of tr(Z_t'PZ_t)/|Z_t'Py|²: this makes it the expected information of a single component
+in a balanced design, however far from the optimum, and is 1 at an optimum inside. Components at 0 whose
+derivative is not negative rest there; the others take the step −H⁻¹g, cut off at 0 and at the sum of all
+components above, halved until the criterion falls enough. In a balanced design the average information is the
+exact curvature at the optimum, and the steps end quadratically. Where no such step lowers the criterion each
 component is multiplied by the root of |Z_t'Py|²/tr(Z_t'PZ_t), which never raises it. A component leaves
 the boundary again when its derivative turns negative: in σ² (unlike σ) the derivative at 0 is not 0.
 
@@ -32,6 +34,7 @@ ROUNDING = 1e-12
 RIDGE = 1e-12
 MIN_SHRINKAGE = 0.1
 MAX_GROWTH = 1.0
+MAX_RESCALING = 100.0
 CLOSE_TO_ZERO = 1e-6
 MIN_RESIDUAL = 1e-8
 
@@ -45,7 +48,10 @@ def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> tup
     """
     point = criterion.at(_checked_start(criterion, start))
     for _ in range(MAX_STEPS):
-        gradient, curvature = point.gradient, 2.0 * point.information
+        gradient = point.gradient
+        share = point.traces / np.maximum(point.squares, np.finfo(float).tiny)
+        root = np.sqrt(np.clip(share, 1.0 / MAX_RESCALING, MAX_RESCALING))
+        curvature = 2.0 * np.outer(root, root) * point.information
         # at 0, or close to it and bound for it, with a derivative that is not negative
         bound = np.diag(curvature) * point.theta <= gradient
         free = ~((point.theta <= CLOSE_TO_ZERO * np.sum(point.theta)) & bound & (gradient >= 0.0))
