@@ -1,10 +1,14 @@
-"""What our programs do and a library must not: hide pandas, end in order, use one thread and tell progress.
+"""What our programs do and a library must not: import less, end in order, use one thread and tell progress.
 
 pyarrow imports pandas, where it is installed, only to ask of a list or an array whether it is one of its own:
-a second of a short command. Matrices are small: more threads of BLAS wait for each other, ten times as long
-where cores are busy. All loaded libraries are looked through, in 1.5 ms, only after an import.
+a second of a short command. scipy.special imports all of numpy by ``from numpy import *``: a third of its own
+time. Matrices are small: more threads of BLAS wait for each other, ten times as long where cores are busy.
+All loaded libraries are looked through, in 1.5 ms, only after an import. What a command imports stays: the
+collector would go through it again and again, a tenth of a short command, and at the end, a fifth.
 """
 
+import atexit
+import gc
 import signal
 import sys
 import warnings
@@ -12,6 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
 from threading import Event, Thread
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
@@ -19,6 +25,7 @@ from typing import TYPE_CHECKING, NoReturn
 EVERY = 5.0  # seconds between lines
 STILL_AT_WORK = "still at work"
 STILL = 12  # lines' time after which one that says the same as the last is written again
+UNUSED = {"numpy.f2py", "numpy.testing"}  # of scipy.special
 
 Progress = Callable[[int, int | None], None]
 
@@ -79,20 +86,33 @@ if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
 
-class _WithoutPandas(MetaPathFinder):
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+class _ImportLess(MetaPathFinder):
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if name == "pandas":
             raise ModuleNotFoundError("this program uses no pandas", name=name)
+        spec = PathFinder.find_spec(name, path, target) if name in UNUSED else None
+        if spec and spec.loader:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
 
 
 def use_pandas() -> None:
     """Hide pandas no longer: this command reads by it."""
-    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _WithoutPandas)]
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _ImportLess)]
 
 
-def use_no_pandas() -> None:
-    """Hide pandas from this process, unless it is imported already."""
-    sys.meta_path.insert(0, _WithoutPandas())
+def import_less() -> None:
+    """Hide pandas from this process, and load parts of numpy when used, unless they are imported already."""
+    sys.meta_path.insert(0, _ImportLess())
+
+
+def begin_command() -> None:
+    """Import less, and collect less."""
+    import_less()
+    gc.set_threshold(10_000, 10, 10)
+    atexit.register(gc.freeze)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import atexit
 import errno
-import gc
 import os
 import shutil
 import signal
@@ -37,9 +36,9 @@ def main() -> None:
     # Commands multiply many small matrices, where a second thread of BLAS costs more than it saves.
     #: OPENBLAS_NUM_THREADS | 1 in commands | threads of one matrix multiplication
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # What is imported stays: the collector would go through it again and again, a tenth of a migration.
-    gc.set_threshold(10_000, 10, 10)
-    atexit.register(gc.freeze)  # nor at the end, a fifth of a short command
+    from leaderboard.studies.answers import begin_command
+
+    begin_command()
     try:
         run(sys.argv)
     except BrokenPipeError:

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.handlers.wsgi import WSGIRequest
 from django.core.wsgi import get_wsgi_application
 
-from leaderboard.studies.answers import use_no_pandas
+from leaderboard.studies.answers import import_less
 
 
 class Readable(WSGIRequest):
@@ -19,7 +19,7 @@ class Readable(WSGIRequest):
             super().__init__(environ | {"CONTENT_TYPE": ""})
 
 
-use_no_pandas()
+import_less()
 #: DJANGO_SETTINGS_MODULE | `leaderboard.settings` | module of these settings
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
 application = get_wsgi_application()

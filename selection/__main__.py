@@ -1,7 +1,9 @@
 """Run the command line: ``python -m selection``."""
 
-from analytics.programs import use_no_pandas
-from selection.cli import main
+from analytics.programs import begin_command
 
-use_no_pandas()
-raise SystemExit(main())
+if __name__ == "__main__":
+    begin_command()
+    from selection.cli import main
+
+    raise SystemExit(main())

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from analytics.command_line import Parser, run
-from analytics.programs import use_no_pandas
+from analytics.programs import begin_command
 from analytics.research import adaptive, gaming, pairwise, panels, surrogate, turns
 
 
@@ -17,5 +17,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    use_no_pandas()
+    begin_command()
     raise SystemExit(main())

@@ -6,9 +6,10 @@ Nothing heavy is imported.
 from collections.abc import Mapping
 from typing import Any
 
+from analytics.programs import begin_command as begin_command
+from analytics.programs import import_less as import_less
 from analytics.programs import orderly_end as orderly_end
 from analytics.programs import progress_bar as progress_bar
-from analytics.programs import use_no_pandas as use_no_pandas
 from analytics.text import WIDTH as WIDTH
 from analytics.text import as_text as as_text
 from selection import validation_text as validated

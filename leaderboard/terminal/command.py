@@ -16,7 +16,6 @@ from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.errors import Faulty, Refusal, of_database
-from leaderboard.studies.answers import use_no_pandas
 from leaderboard.studies.models import Study
 
 USAGE = 2
@@ -37,10 +36,6 @@ class ServiceCommand(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         if self.reason:
             parser.add_argument("--reason", required=True, help=self.reason)
-
-    def run_from_argv(self, argv: list[str]) -> None:
-        use_no_pandas()
-        super().run_from_argv(argv)
 
     def execute(self, *arguments: Any, **options: Any) -> str | None:
         with refusals_as_errors():

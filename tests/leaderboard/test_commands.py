@@ -404,6 +404,7 @@ def test_a_pipe_with_a_name_is_read(db, run, file, tmp_path):
 )
 def test_an_argument_that_is_no_text_is_refused(monkeypatch, arguments):
     monkeypatch.setattr(sys, "argv", ["manage.py", *arguments])
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     with pytest.raises(SystemExit) as end:
         command.main()
     assert end.value.code == "The argument '\\udcff' is not UTF-8 text. Type it again as UTF-8."
@@ -419,6 +420,7 @@ def test_ctrl_c_ends_without_a_traceback(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(command, "run", interrupted)
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     with pytest.raises(SystemExit) as end:
         command.main()
     assert end.value.code == 130

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from analytics.command_line import MAX_SPLITS, Answer, Parser, add_command, whole
 from analytics.command_line import run as run_command
 from analytics.errors import CoreError
-from analytics.programs import use_no_pandas
+from analytics.programs import begin_command
 from analytics.research.tuning import protocol
 from analytics.research.tuning.report import as_markdown, as_plain, front_values
 from analytics.research.tuning.store import Store
@@ -90,5 +90,5 @@ def _ablate(arguments: argparse.Namespace) -> Answer:
 
 
 if __name__ == "__main__":
-    use_no_pandas()
+    begin_command()
     raise SystemExit(main())
