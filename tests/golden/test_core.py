@@ -24,10 +24,10 @@ COMMANDS = {
     "replay": ["--seeds", "1"],
 }
 COMPUTES = {  # what the text and the JSON of a command have in common
-    "standings": "selection.cli.answer",
-    "ranks": "selection.cli.answer",
-    "compare": "selection.cli.pairs",
-    "drift": "selection.cli.replay",
+    "standings": "selection.standings.answer",
+    "ranks": "selection.standings.answer",
+    "compare": "selection.standings.pairs.pairs",
+    "drift": "selection.watch.replay",
     "replay": "selection.cli_replay.replay",
 }
 
