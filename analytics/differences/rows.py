@@ -6,7 +6,7 @@ Source: Messing, *Hidden Measurement Error in LLM Pipelines*, App. D (what cance
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from analytics.arrays import FloatArray
 from analytics.errors import CoreError
@@ -24,6 +24,12 @@ class Facet:
 
 
 NEVER_MEASURED = (Facet("run"), Facet("prompt"), Facet("judge"))
+
+
+def facets_of(result: Mapping[str, Any] | None) -> tuple[Facet, ...]:
+    """Return what differences between agents need of runs, prompts and judges, by a variance study."""
+    measured = result["facets"] if result and result["available"] else {}
+    return tuple(Facet(facet.name, **measured.get(facet.name, {})) for facet in NEVER_MEASURED)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from analytics import glmm
 from analytics.arrays import FloatArray
 from analytics.differences.groups import Groups
-from analytics.differences.rows import NEVER_MEASURED, Facet
+from analytics.differences.rows import Facet, facets_of
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 from analytics.record import Record
@@ -142,12 +142,6 @@ def study_of_file(flat: FlatFile) -> dict[str, Any]:
         with_agents=False,
     )
     return {name: value for name, value in result.items() if name != "agents"}
-
-
-def facets_of(result: Mapping[str, Any] | None) -> tuple[Facet, ...]:
-    """Return what differences between agents need of runs, prompts and judges, by `variance_study`."""
-    measured = result["facets"] if result and result["available"] else {}
-    return tuple(Facet(facet.name, **measured.get(facet.name, {})) for facet in NEVER_MEASURED)
 
 
 def _fit(outcomes: TrialOutcomes) -> tuple[VarianceFit, list[str]]:

@@ -35,7 +35,7 @@ class OrderedOutcomes:
     def subset(self) -> SubsetLine | None:
         return self.standings.subset if self.standings else None
 
-    @property
+    @cached_property
     def tells_trust(self) -> bool:
         return self.standings is not None and words.tells_trust(self.standings)
 

@@ -7,8 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from analytics.differences.kept_draws import KeptDraws
-from analytics.differences.rows import NEVER_MEASURED
-from analytics.tee.benchmark import facets_of
+from analytics.differences.rows import NEVER_MEASURED, facets_of
 from leaderboard.catalog.models import Assigning, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.models import Calibration, StagedStudy, TaskSubset, ValidationStudy, VarianceStudy

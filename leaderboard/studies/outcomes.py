@@ -68,7 +68,8 @@ def read_outcomes(benchmark: Benchmark) -> OutcomeGrid:
     cached = AgentScores.objects.filter(agent__benchmark=benchmark, agent__in=delivered)
     cached = cached.select_related("agent__scaffold", "agent__model").order_by("agent__name")
     right = [one for one in cached if one.key == keys[one.agent_id]]
-    rows = [(one.agent, row) for one in right if (row := unpack(one)).n_deliveries]
+    decompressed = dict[bytes, bytes]()
+    rows = [(one.agent, row) for one in right if (row := unpack(one, decompressed)).n_deliveries]
     trusted = trusted_accounts(benchmark)
     voters = [voter_of(agent, delivered[agent.pk], trusted) for agent, _ in rows]
     return OutcomeGrid(

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from selection.bands import tasks_in_band
 from selection.folds import CompleteAgents
 from selection.intervals import MIN_SCAFFOLDS, components
@@ -46,6 +46,7 @@ class Teaching:
     outcomes: (n, m); NaN where not run.
     scores: (n,); full scores of those that ran everything; NaN for the others.
     fits: fits without some of the agents, by their places, as asked for so far.
+    left_out: residuals by the tasks and folds that decide them, as asked for so far.
     """
 
     outcomes: FloatArray
@@ -56,6 +57,7 @@ class Teaching:
     model: StagedModel
     staging: Staging
     fits: Fits = field(default_factory=dict)
+    left_out: dict[tuple[bytes, ...], FloatArray] = field(default_factory=dict)
 
     @cached_property
     def completed(self) -> FloatArray:
@@ -154,6 +156,12 @@ class Teaching:
 
     def _left_out(self, batch: IndexArray, of: Mask | None, folds: IndexArray) -> FloatArray:
         """(y − est)/se of the full runs from these tasks, each by a fit without its fold."""
+        key = (batch.tobytes(), b"" if of is None else of.tobytes(), folds.tobytes())
+        if key not in self.left_out:
+            self.left_out[key] = read_only(self._residuals(batch, of, folds))
+        return self.left_out[key]
+
+    def _residuals(self, batch: IndexArray, of: Mask | None, folds: IndexArray) -> FloatArray:
         rows = np.array([one.row for one in self.full_runs], dtype=np.intp)
         outcomes = self.outcomes[rows]
         whole = np.array([one.score for one in self.full_runs])

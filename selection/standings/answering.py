@@ -1,6 +1,6 @@
 """From a record to its standings: the steps in their order, and the line of each agent."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import cast
@@ -201,10 +201,11 @@ def shift_of(base: Basis, rules: Rules, fits: FitCache | None = None) -> float:
 
 
 def estimates_of(
-    base: Basis, rules: Rules, prior: PriorDecisions
+    base: Basis, rules: Rules, prior: PriorDecisions, wanted: Collection[int] | None = None
 ) -> tuple[Mapping[int, full_scores.FullScoreEstimate], CoverageLine | None]:
     """Estimate the full scores of agents that ran a version of the subset, by position; empty without any.
 
+    wanted: the agents asked for, which others may stand beside; all where not given.
     The coverage is that of intervals by `ridge` or `line`. The estimates of agents whose tasks were chosen
     for them are given.
     """
@@ -227,7 +228,8 @@ def estimates_of(
                 base.newcomers.tolist(), full_scores.FullScoreEstimate(None, reason=str(refusal))
             )
     asked |= {i: (earlier[number], number) for i, number in base.of_earlier.items()}
-    for i, (batch, number) in asked.items():
+    for i in asked if wanted is None else asked.keys() & wanted:
+        batch, number = asked[i]
         try:
             estimated[i] = base.completing.estimated(i, batch, base.tasks, number)
         except CoreError as refusal:

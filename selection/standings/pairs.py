@@ -9,7 +9,7 @@ from one critical value for all pairs.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple, cast, get_args
 
@@ -26,7 +26,7 @@ from analytics.record import Record
 from analytics.text import named
 from selection.errors import SelectionError
 from selection.prior import PriorDecisions
-from selection.rules import Rules
+from selection.rules import BY_CALIBRATION, Rules
 from selection.schema.board import AtTarget
 from selection.standings import terms, words
 from selection.standings.answering import (
@@ -40,6 +40,8 @@ from selection.standings.answering import (
 from selection.standings.full_scores import FullScoreEstimate
 from selection.standings.placing import AgentOnTasks, is_chosen_for
 from selection.standings.targets import ErrorModel, at_target, unclaimed
+
+N_LAST = 16  # comparisons whose estimates a view keeps
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,7 @@ class View:
     """A record as one target looks at it: what any comparison of its agents rests on; see `view_of`.
 
     shift: variance of the incumbent shift, score².
+    estimates: estimated full scores by position of all agents, or at least of some.
     """
 
     basis: Basis
@@ -122,6 +125,7 @@ class View:
     target: Target
     error_model: ErrorModel
     shift: float
+    estimates: Callable[[frozenset[int] | None], Mapping[int, FullScoreEstimate]]
 
     @property
     def tasks(self) -> IndexArray:
@@ -133,19 +137,17 @@ class View:
         """Every agent on them."""
         return self.basis.on_subset if self.target == "subset" else self.basis.on_all
 
-    def estimate(self, i: int) -> FullScoreEstimate | None:
-        """Return the estimated full score of agent i; None of one that has none, and for other targets."""
-        return self._estimated.get(i) if self.target == "full" and i in self._estimable else None
+    def estimated(self, wanted: Collection[int]) -> Mapping[int, FullScoreEstimate]:
+        """Return the estimated full scores of those of these agents that have one; none for other targets."""
+        estimable = self._estimable.intersection(wanted if self.target == "full" else ())
+        whole = estimable == self._estimable or self.rules.estimator in BY_CALIBRATION
+        known = self.estimates(None if whole else estimable) if estimable else {}
+        return {i: known[i] for i in estimable if i in known}
 
     @cached_property
     def _estimable(self) -> frozenset[int]:
         chosen = np.flatnonzero(is_chosen_for(self.basis.record))
         return frozenset([*self.basis.newcomers.tolist(), *self.basis.of_earlier, *chosen.tolist()])
-
-    @cached_property
-    def _estimated(self) -> Mapping[int, FullScoreEstimate]:
-        """Made once the first such agent is compared: it takes a fit."""
-        return estimates_of(self.basis, self.rules, self.prior)[0]
 
 
 class Side(NamedTuple):
@@ -170,9 +172,12 @@ def view_of(
     """
     rules, prior = rules or Rules(), prior or PriorDecisions()
     base = basis_of(record, rules, prior)
-    wanted = (
-        target or rules.target or default_target(base, estimates_of(base, rules, prior)[0], rules, prior)[0]
-    )
+
+    @lru_cache(N_LAST)
+    def estimates(of: frozenset[int] | None) -> Mapping[int, FullScoreEstimate]:
+        return estimates_of(base, rules, prior, of)[0]
+
+    wanted = target or rules.target or default_target(base, estimates(None), rules, prior)[0]
     if wanted not in get_args(Target):
         raise SelectionError(
             f"a target is {', '.join(get_args(Target))}, not {wanted!r}", code="target_unknown"
@@ -186,6 +191,7 @@ def view_of(
         target=cast(Target, wanted),
         error_model=error_model_of(base.record, rules, prior),
         shift=shift_of(base, rules, prior.fits) if wanted == "subset" else 0.0,
+        estimates=estimates,
     )
 
 
@@ -233,9 +239,9 @@ def positions(record: Record, agents: Collection[str] | None) -> list[int]:
 def _sides(view: View, wanted: Sequence[int]) -> tuple[list[Side], dict[str, str]]:
     """Agents with a score for the target, the best first; the others' reasons."""
     sides, left_out, error_model = list[Side](), dict[str, str](), view.error_model
-    on_tasks = [view.on_tasks[i] for i in wanted]
+    on_tasks, known = [view.on_tasks[i] for i in wanted], view.estimated(wanted)
     for i, one, row in zip(wanted, on_tasks, error_model.rows(wanted, view.tasks, on_tasks), strict=True):
-        estimated = view.estimate(i)
+        estimated = known.get(i)
         at = at_target(error_model, view.target, view.tasks, row, one, estimated)
         if (agent := error_model.agent(i, row, one, estimated)) is None:
             left_out[error_model.record.table.agents[i]] = at.reason
