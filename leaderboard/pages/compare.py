@@ -27,6 +27,7 @@ from leaderboard.pages.templatetags.figures import NOT_STATED, is_web, score
 from leaderboard.plots.dots import FULL, DotRow, both_widths
 from leaderboard.plots.marks import Chart, ticks_125
 from leaderboard.studies.answers import AtTarget, Line, words
+from leaderboard.studies.pairs import compare_agents
 
 MIN_AGENTS, MAX_AGENTS = 2, 5
 N_SUGGESTED = 4
@@ -139,8 +140,6 @@ def _selects(every: Sequence[Entry], chosen: Sequence[Entry]) -> list[tuple[str,
 
 
 def _compare(benchmark: Benchmark, page: dict[str, Any], critical: float | None) -> dict[str, Any]:
-    from leaderboard.studies.pairs import compare_agents  # few compare, and it imports what ranks
-
     agents, board, target = page["agents"], page["board"], page["target"]
     keys = [one.agent_id for one in agents]
     # A board keeps the names of its day.

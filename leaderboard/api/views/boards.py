@@ -30,6 +30,7 @@ from leaderboard.boards.queries import (
 from leaderboard.boards.signing import public_key
 from leaderboard.catalog.models import Target, Trust
 from leaderboard.studies.answers import words
+from leaderboard.studies.pairs import comparison
 
 FORM = 1  # of the answer; raised by hand where it changes and its numbers do not
 MIN_AGENTS, MAX_AGENTS = 2, 5  # agents that are compared
@@ -137,8 +138,6 @@ class Compare(BaseEndpoint):
     subject = "boards"
 
     def get(self, request: Request, slug: str) -> Response:
-        from leaderboard.studies.pairs import comparison  # few compare, and it imports what ranks
-
         names = self.query["agents"]
         latest = self.benchmark.boards.order_by("-number").values_list("number", flat=True).first()
         compared = comparison(benchmark=self.benchmark, agents=names, target=self.query["target"])
