@@ -35,7 +35,7 @@ N_RESAMPLES, N_DRAWS = 200, 2_000
 SEED = 4_676
 
 Timed = tuple[float, FloatArray]
-# seconds beside the answer where another process took them; None where that has no lme4
+# with seconds where another process took them; None where that has no lme4
 Run = Callable[[], FloatArray | Timed | None]
 
 

@@ -135,7 +135,7 @@ def service_parsers() -> dict[str, dict[str, argparse.ArgumentParser]]:
     for name, application in sorted(get_commands().items()):
         if application == "leaderboard.terminal" and name not in FORMER:
             command = load_command_class(application, name)
-            group = next(group for group, told in COMMANDS.items() if name in told)
+            group = next(group for group, texts in COMMANDS.items() if name in texts)
             groups[group][name] = command.create_parser("manage.py", name)
     return groups
 

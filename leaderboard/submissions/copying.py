@@ -107,15 +107,18 @@ def numbers_out(
     """
     (first, *same), others = schema.names[:n_same], list(schema)[n_same:]
     is_null = " + ".join(f"{2**bit} * ({name} IS NULL)::int" for bit, name in enumerate(nullable))
-    sent = [f"{OF_ARROW[field.type][2]}({field.name})" for field in others]
-    columns = [first, *(f"min({name})" for name in same), "count(*)"]
+    keys = [OF_ARROW[kind][0] for kind in schema.types[:n_same]]
+    types = [OF_ARROW[field.type] for field in others]
+    sent = [f"{send}({field.name}::{stored})" for field, (stored, _, send) in zip(others, types, strict=True)]
+    columns = [f"{first}::{keys[0]}"]
+    columns += [f"min({name})::{key}" for name, key in zip(same, keys[1:], strict=True)]
+    columns += ["count(*)"]
     columns += [f"string_agg({one}, '')" for one in (*sent, f"int2send(({is_null})::smallint)")]
     with _copy(
         f"COPY (SELECT {', '.join(columns)} FROM ({query}) AS rows ({', '.join(schema.names)})"
         f" GROUP BY {first} ORDER BY {first}) TO STDOUT (FORMAT binary)",
         parameters,
     ) as copy:
-        keys = [OF_ARROW[kind][0] for kind in schema.types[:n_same]]
         copy.set_types([*keys, "bigint", *("bytea" for _ in columns[n_same + 1 :])])
         groups = list(zip(*copy.rows(), strict=True))
     if not groups:

@@ -87,6 +87,6 @@ class CommandLine(ManagementUtility):
         if commands_only:
             return str(super().main_help_text(commands_only=True))
         lines = [f"{self.prog_name} COMMAND. For its options: {self.prog_name} help COMMAND"]
-        for group, told in COMMANDS.items():
-            lines += ["", group.capitalize(), *(f"  {name:<18}{text}" for name, text in told.items())]
+        for group, texts in COMMANDS.items():
+            lines += ["", group.capitalize(), *(f"  {name:<18}{text}" for name, text in texts.items())]
         return "\n".join([*lines, "", f"All commands, also Django's own: {self.prog_name} help --commands"])

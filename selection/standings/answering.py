@@ -205,7 +205,7 @@ def estimates_of(
 ) -> tuple[Mapping[int, full_scores.FullScoreEstimate], CoverageLine | None]:
     """Estimate the full scores of agents that ran a version of the subset, by position; empty without any.
 
-    wanted: the agents asked for, which others may stand beside; all where not given.
+    wanted: the agents that are needed at least; all where not given.
     The coverage is that of intervals by `ridge` or `line`. The estimates of agents whose tasks were chosen
     for them are given.
     """

@@ -234,7 +234,7 @@ def mixed(n, k, kind):
     outcomes[2, :2] = 1 - outcomes[2, :2]
     if kind == "thirds":
         outcomes[3] = np.round(rng.random(k) * 3) / 3
-    untold = np.ones(n, dtype=bool) if kind == "all untold" else np.arange(n) % 3 > 0
+    untold = np.ones(n, dtype=bool) if kind == "all unknown" else np.arange(n) % 3 > 0
     return outcomes, np.where(np.arange(n) % 4, 0.0, 0.5 / k), untold
 
 
@@ -243,7 +243,7 @@ def reaching(squares, floor):
 
 
 @pytest.mark.parametrize("few", [0, 64])
-@pytest.mark.parametrize("kind", ["all untold", "some told", "thirds"])
+@pytest.mark.parametrize("kind", ["all unknown", "some known", "thirds"])
 @pytest.mark.parametrize(("n", "k"), [(7, 12), (13, 150)])
 def test_how_far_others_are_ahead_pair_by_pair(monkeypatch, n, k, kind, few):
     """One pair after another in the draws that reach the floor, or all draws at once."""
@@ -259,7 +259,7 @@ def test_how_far_others_are_ahead_pair_by_pair(monkeypatch, n, k, kind, few):
 
 
 def test_a_guess_that_is_too_high_is_mended(monkeypatch):
-    outcomes, v, untold = mixed(13, 150, "some told")
+    outcomes, v, untold = mixed(13, 150, "some known")
     found = ahead(outcomes, names(13), v, untold, seed=5, n_draws=300)
     monkeypatch.setattr(neyman_draws, "FEW_AGENTS", 0)
     for guess in (3.0, 4.0, 50.0):  # the first draws, or all of them, are done again

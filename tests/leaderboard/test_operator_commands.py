@@ -488,20 +488,20 @@ def test_nothing_is_offered_where_agents_are_complete(toy):
 
 
 def test_help_lists_every_command_once_daily_ones_first():
-    told = CommandLine(["manage.py", "help"]).main_help_text()
+    shown = CommandLine(["manage.py", "help"]).main_help_text()
     own = [name for name, app in get_commands().items() if app == "leaderboard.terminal"]
     for name in own:
         first, _, _ = load_command_class("leaderboard.terminal", name).help.partition(". ")
         line = rf"^  {name} +{re.escape(first.removesuffix('.'))}\.$"
         assert (
-            len(re.findall(line, told, re.MULTILINE))
-            == len(re.findall(rf"^  {name} ", told, re.MULTILINE))
+            len(re.findall(line, shown, re.MULTILINE))
+            == len(re.findall(rf"^  {name} ", shown, re.MULTILINE))
             == 1
         )
-    places = [told.index(f"\n{group}\n") for group in ("Daily", "Occasional", "Rare")]
+    places = [shown.index(f"\n{group}\n") for group in ("Daily", "Occasional", "Rare")]
     assert places == sorted(places)
-    assert told.index("  load ") < places[1] < told.index("  export ") < places[2] < told.index("  erase ")
-    assert not any("runserver" in line for line in told.splitlines())
+    assert shown.index("  load ") < places[1] < shown.index("  export ") < places[2] < shown.index("  erase ")
+    assert not any("runserver" in line for line in shown.splitlines())
 
 
 def test_four_fields_of_a_policy_are_basic_and_changed_ones_are_shown_too(toy, run):

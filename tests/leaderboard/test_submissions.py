@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from leaderboard.boards.models import Board, Entry
 from leaderboard.catalog.models import Policy, Scaffold, Task
 from leaderboard.studies.models import Calibration, SubsetTask, TaskSubset
-from leaderboard.submissions.copying import BLOCK_ROWS, copy_in, copy_new, copy_out
+from leaderboard.submissions.copying import BLOCK_ROWS, copy_in, copy_new, copy_out, numbers_out
 from leaderboard.submissions.models import LIVE, Outcome, Setting, StatusChange, Submission
 from leaderboard.submissions.queries import LIVE_OUTCOMES, MEASURED_OUTCOMES, OUTCOMES
 from tests.toys import csv_text, first_board, load_text
@@ -183,6 +183,36 @@ def test_copy_under_a_debugging_connection(db):
             {"n": 4, "text": "100% o'clock"}
         ]
     assert len(queries) == 2
+
+
+ROWS = """
+    SELECT * FROM (VALUES (2, 7, 1::smallint, 0.1::real, true, 5::bigint, NULL::float8),
+        (2, 7, 2::smallint, NULL, false, NULL, 1e-300), (1, 9, 3::smallint, NULL, true, NULL, NULL),
+        (2, 7, 3::smallint, 1, true, -1, NULL), (3, 7, -4::smallint, 0, false, 6, 2.5)) AS rows
+    WHERE %s ORDER BY column1, column3
+"""
+NUMBERS = pa.schema(
+    {
+        "submission": pa.int32(),
+        "agent": pa.int64(),
+        "trial": pa.int16(),
+        "value": pa.float32(),
+        "valid": pa.bool_(),
+        "n_tokens": pa.int64(),
+        "seconds": pa.float64(),
+    }
+)
+
+
+@pytest.mark.parametrize("any_row", [True, False])
+def test_numbers_are_read_as_copy_reads_them(db, any_row):
+    """Nulls, negative numbers, several rows of a first column; the other way sends each as text."""
+    nullable = ["value", "n_tokens", "seconds"]
+    found = numbers_out(ROWS, [any_row], schema=NUMBERS, n_same=2, nullable=nullable)
+    expected = copy_out(ROWS, [any_row], schema=NUMBERS)
+    assert found.schema == NUMBERS
+    assert found.to_pylist() == expected.to_pylist()
+    assert found.num_rows == 5 * any_row
 
 
 def test_copy_out_of_nothing_keeps_the_schema(db):
