@@ -9,12 +9,11 @@ Source: Rasch, *Probabilistic Models for Some Intelligence and Attainment Tests*
 Rubin, *Biometrika* 63 (1976) 581-592. The priors are this project's own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
-from scipy.special import expit
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from selection.errors import SelectionError
@@ -26,7 +25,8 @@ LARGEST_DERIVATIVE, NEAR = 1e-10, 1.0
 MAX_STEPS = 500
 GRADED_FROM = 0.05  # of the cells: means of a few repeated passes and failures lie between 0 and 1, too
 STEEPEST = 0.95  # what one more τ² may add to the next one
-QUICK = 10.0  # while derivatives fall so much in a step, its curvature does for the next
+MAX_DENSE = 100
+SOLVED = 1e-6  # of the target: how far a step of Newton is solved
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,23 +88,23 @@ def fit(
     is_graded = np.count_nonzero((x > 0.0) & (x < 1.0)) > GRADED_FROM * np.count_nonzero(ran)
     abilities, difficulties = _begin(x, ran, start)
     task, group, size = _alike(x, ran)
-    squares, difficulties = float((x * x).sum()), difficulties[task]
-    passed, n_run = _summed(x, group, size.size), ran[:, task] * size
-    before = before_each(first)
-    n_first = int(np.count_nonzero(first == 0))
+    difficulties, n_run = difficulties[task], np.asarray(size if ran.all() else ran[:, task] * size)
+    of_agents, of_groups = x.sum(axis=1), x.sum(axis=0)[task] * size
+    squares, passed = (float((x * x).sum()), _summed(x, group, size.size)) if is_graded else (0.0, x)
+    window, n_first = window_of(first), int(np.count_nonzero(first == 0))
     pull = (first == 0) / (FIRST_VARIANCE * max(n_first, 1))
     spread, dispersion = (1.0, 1.0) if start is None else (start.spread, start.dispersion)
-    inverse, last_slope = np.empty((0, 0)), 0.0
     for _ in range(MAX_STEPS):
-        passing = expit(abilities[:, None] - difficulties)
+        passing = _passing(abilities, difficulties)
         expected = n_run * passing
         curvature = expected * (1.0 - passing)
-        of_abilities = curvature.sum(axis=1) + dispersion / spread
+        precision = dispersion / spread
+        of_abilities = curvature.sum(axis=1) + precision
         of_difficulties = curvature.sum(axis=0) + size / DIFFICULTY_VARIANCE
-        means, residuals = before @ abilities, passed - expected
-        for_abilities = residuals.sum(axis=1) - (abilities - means) * dispersion / spread - pull * means
-        for_difficulties = -residuals.sum(axis=0) - size * difficulties / DIFFICULTY_VARIANCE
+        means = means_before(abilities, *window)
         apart, variances = abilities - means, dispersion / of_abilities
+        for_abilities = of_agents - expected.sum(axis=1) - apart * precision - pull * means
+        for_difficulties = expected.sum(axis=0) - of_groups - size * difficulties / DIFFICULTY_VARIANCE
         new_spread = _spread(apart, variances)
         new_dispersion = 1.0
         if is_graded:
@@ -116,17 +116,20 @@ def fit(
             of_tasks = dispersion / (curvature.sum(axis=0) / size + dispersion / DIFFICULTY_VARIANCE)
             ends = read_only(abilities), read_only(difficulties[group])
             return StagedModel(*ends, read_only(of_tasks[group]), read_only(means), spread, dispersion)
-        if not inverse.size or slope > last_slope / QUICK:
-            half = curvature / np.sqrt(of_difficulties)
-            complement = np.diag(of_abilities) - half @ half.T - before * dispersion / spread
-            inverse = _inverse(complement + pull[:, None] * before)
-        last_slope, shared = slope, for_difficulties / of_difficulties
-        wider = apart * dispersion / spread**2
-        up, by_spread = inverse @ (for_abilities + curvature @ shared), inverse @ wider
-        step = _spread_step(spread, new_spread, variances, apart, before, up, by_spread)
-        step = step if slope < NEAR else 0.0  # far off both at once may go round in circles
-        up = up + step * by_spread
-        harder = shared + curvature.T @ up / of_difficulties
+
+        def complement(up: FloatArray) -> FloatArray:
+            prior = (pull - precision) * means_before(up, *window)
+            return of_abilities * up + prior - (up @ curvature / of_difficulties) @ curvature.T
+
+        shared = for_difficulties / of_difficulties
+        solved = _solver(complement, of_abilities)
+        up, step = solved(for_abilities + curvature @ shared), 0.0
+        if slope < NEAR:  # far off both at once may go round in circles
+            by_spread = solved(apart * precision / spread)
+            ends = up - means_before(up, *window), by_spread - means_before(by_spread, *window)
+            step = _spread_step(spread, new_spread, variances, apart, *ends)
+            up = up + step * by_spread
+        harder = shared + up @ curvature / of_difficulties
         largest = max(float(up.max() - harder.min()), float(harder.max() - up.min()), 1e-300)
         length = np.log1p(largest) / largest
         abilities, difficulties = abilities + length * up, difficulties + length * harder
@@ -161,24 +164,35 @@ def _summed(x: FloatArray, group: IndexArray, n_groups: int) -> FloatArray:
     return np.asarray(np.add.reduceat(x[:, order], begins, axis=1))
 
 
-def _inverse(complement: FloatArray) -> FloatArray:
-    try:
-        return np.asarray(np.linalg.inv(complement), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        raise SelectionError(
-            "the outcomes tell no ability from another: all are alike", code="model_unfinished"
-        ) from None
+def _solver(
+    complement: Callable[[FloatArray], FloatArray], diagonal: FloatArray
+) -> Callable[[FloatArray], FloatArray]:
+    """Return what solves the complement of the difficulties: for a step of Newton it need not be exact."""
+    n = diagonal.size
+    if n <= MAX_DENSE:
+        whole = complement(np.eye(n)).T
+        return lambda target: np.asarray(np.linalg.solve(whole, target), dtype=np.float64)
+    from scipy.sparse.linalg import LinearOperator, bicgstab  # not for a program that fits nothing
+
+    system = LinearOperator((n, n), matvec=complement, dtype=np.float64)
+    near = LinearOperator((n, n), matvec=lambda up: up / diagonal, dtype=np.float64)
+    return lambda target: np.asarray(bicgstab(system, target, rtol=SOLVED, atol=0.0, M=near)[0])
 
 
-def before_each(first: IndexArray) -> FloatArray:
-    """Return the weights of abilities in each μ, (n, n): the ten agents before; of the first ones themselves.
+def window_of(first: IndexArray) -> tuple[IndexArray, IndexArray]:
+    """Return which abilities make each μ, as places from and before: of the ten before; of the first, all.
 
     first: (n,); as in `fit`.
     """
-    end = np.where(first == 0, np.count_nonzero(first == 0), first)[:, None]
-    begin = np.where(first == 0, 0, np.maximum(first - N_BEFORE, 0))[:, None]
-    place = np.arange(first.size)
-    return np.asarray(((place >= begin) & (place < end)) / (end - begin), dtype=np.float64)
+    n_first = np.count_nonzero(first == 0)
+    return np.where(first == 0, 0, np.maximum(first - N_BEFORE, 0)), np.where(first == 0, n_first, first)
+
+
+def means_before(abilities: FloatArray, begin: IndexArray, end: IndexArray) -> FloatArray:
+    """Return μ of each agent, (..., n), by its window, (n,)."""
+    sums = np.zeros((*abilities.shape[:-1], begin.size + 1))
+    np.cumsum(abilities, axis=-1, out=sums[..., 1:])
+    return np.asarray((sums[..., end] - sums[..., begin]) / (end - begin), dtype=np.float64)
 
 
 def in_order(dates: Sequence[date | None], names: Sequence[str]) -> tuple[IndexArray, IndexArray]:
@@ -213,7 +227,7 @@ def estimates(
     ran = ~np.isnan(outcomes)
     x = np.where(ran, outcomes, 0.0)
     abilities = _abilities(model, x, ran, means)
-    passing = expit(abilities[:, None] - model.difficulties)
+    passing = _passing(abilities, model.difficulties)
     curvature = passing * (1.0 - passing)
     v_abilities = model.dispersion / ((curvature * ran).sum(axis=1) + model.precision)
     rest = (curvature * ~ran)[:, of]
@@ -226,14 +240,14 @@ def estimates(
 
 def completed(model: StagedModel, outcomes: FloatArray) -> FloatArray:
     """Fill what the teaching agents did not run with the model's probabilities, (n, m)."""
-    passing = expit(model.abilities[:, None] - model.difficulties)
+    passing = _passing(model.abilities, model.difficulties)
     return np.where(np.isnan(outcomes), passing, outcomes)
 
 
 def _abilities(model: StagedModel, x: FloatArray, ran: Mask, means: FloatArray) -> FloatArray:
     levels = means
     for _ in range(MAX_STEPS):
-        passing = expit(levels[:, None] - model.difficulties) * ran
+        passing = _passing(levels, model.difficulties) * ran
         slopes = (x - passing).sum(axis=1) - (levels - means) * model.precision
         if np.abs(slopes).max(initial=0.0) < LARGEST_DERIVATIVE:
             return levels
@@ -242,6 +256,12 @@ def _abilities(model: StagedModel, x: FloatArray, ran: Mask, means: FloatArray) 
     raise SelectionError(
         f"a derivative of {np.abs(slopes).max():.1e} is left after {MAX_STEPS} steps", code="model_unfinished"
     )
+
+
+def _passing(abilities: FloatArray, difficulties: FloatArray) -> FloatArray:
+    """P of each agent on each task, (n, m), with an exponential for each of them and none for a pair."""
+    odds = np.exp(abilities)[:, None]
+    return np.asarray(odds / (odds + np.exp(difficulties)), dtype=np.float64)
 
 
 def _logits(x: FloatArray, ran: Mask, axis: int) -> FloatArray:
@@ -259,13 +279,15 @@ def _spread_step(
     updated: float,
     variances: FloatArray,
     apart: FloatArray,
-    before: FloatArray,
     up: FloatArray,
     by_spread: FloatArray,
 ) -> float:
-    """Return Newton's step of τ²: where it is what abilities that go `up`, and on with τ², make of it."""
+    """Return Newton's step of τ²: where it is what abilities that go `up`, and on with τ², make of it.
+
+    up, by_spread: (n,); of abilities less their μ.
+    """
     n = apart.size + PSEUDO_AGENTS
-    change = updated - spread + 2.0 * float(apart @ (up - before @ up)) / n
-    slope = 2.0 * float(apart @ (by_spread - before @ by_spread)) / n
+    change = updated - spread + 2.0 * float(apart @ up) / n
+    slope = 2.0 * float(apart @ by_spread) / n
     slope += float(variances @ variances) / spread**2 / n
     return change / (1.0 - min(slope, STEEPEST))

@@ -20,7 +20,7 @@ from selection.staged import model as staged_model
 from selection.staged import replay as staged_replay
 from selection.staged import walks
 from selection.staged.histories import walked
-from selection.staged.model import ModelEstimate, before_each, completed, estimate, fit
+from selection.staged.model import ModelEstimate, completed, estimate, fit, means_before, window_of
 from selection.staged.replay import Figure, StagedReplay, best, clear, replay, right, verdict
 from selection.staged.study import AssignmentRule, WalkResult, replayed
 from selection.staged.teaching import FullRun, first_size, scale_of, taught
@@ -127,7 +127,7 @@ def test_means_spread_and_dispersion_are_what_the_model_defines(run, graded):
 def test_with_the_priors_of_the_other_rasch_model_it_is_that_model(monkeypatch):
     outcomes = simulated(16, 30, run=0.6)
     monkeypatch.setattr(staged_model, "DIFFICULTY_VARIANCE", 9.0)
-    monkeypatch.setattr(staged_model, "before_each", lambda first: np.zeros((first.size, first.size)))
+    monkeypatch.setattr(staged_model, "means_before", lambda abilities, begin, end: 0.0 * abilities)
     monkeypatch.setattr(staged_model, "_spread", lambda apart, variances: 9.0)
     found, other = fit(outcomes), rasch.fit(outcomes)
     distance = found.abilities[:, None] - found.difficulties
@@ -143,11 +143,28 @@ def test_a_warm_start_ends_where_a_cold_one_does():
 
 
 def test_agents_of_one_delivery_share_a_mean():
-    abilities = np.array([1.0, 3.0, 5.0, 7.0])
-    assert (before_each(np.array([0, 0, 2, 2])) @ abilities).tolist() == [2.0, 2.0, 2.0, 2.0]
-    assert (before_each(np.arange(4)) @ abilities).tolist() == pytest.approx([1.0, 1.0, 2.0, 3.0])
-    many = np.arange(20.0)
-    assert (before_each(np.arange(20)) @ many)[19] == pytest.approx(np.mean(many[9:19]))
+    def means(abilities, first):
+        return means_before(np.array(abilities), *window_of(np.array(first)))
+
+    assert means([1.0, 3.0, 5.0, 7.0], [0, 0, 2, 2]).tolist() == [2.0, 2.0, 2.0, 2.0]
+    assert means([1.0, 3.0, 5.0, 7.0], [0, 1, 2, 3]).tolist() == pytest.approx([1.0, 1.0, 2.0, 3.0])
+    assert means(np.arange(20.0), np.arange(20))[19] == pytest.approx(np.mean(np.arange(9.0, 19.0)))
+
+
+@pytest.mark.parametrize("n", [30, 110])  # fewer and more than are solved by elimination
+@pytest.mark.parametrize("run", [0.5, 1.0])
+def test_the_fit_ends_where_every_derivative_is_zero(n, run):
+    outcomes, first = simulated(n, 25, run=run), np.arange(n)
+    found = fit(outcomes)
+    ran = ~np.isnan(outcomes)
+    passing = 1 / (1 + np.exp(-(found.abilities[:, None] - found.difficulties)))
+    left = np.where(ran, outcomes - passing, 0.0)
+    before = [found.abilities[max(0, i - 10) : i].mean() for i in first[1:]]
+    means = np.array([found.abilities[0], *before])
+    of_abilities = left.sum(axis=1) - (found.abilities - means) / found.spread
+    of_abilities[0] -= found.abilities[0] / 100.0
+    assert np.abs(of_abilities).max() < 1e-9
+    assert np.abs(left.sum(axis=0) + found.difficulties / 4.0).max() < 1e-9
 
 
 def test_an_agent_that_ran_everything_has_its_mean():
