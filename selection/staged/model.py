@@ -12,6 +12,7 @@ Rubin, *Biometrika* 63 (1976) 581-592. The priors are this project's own.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 
 import numpy as np
 
@@ -116,11 +117,7 @@ def fit(
             of_tasks = dispersion / (curvature.sum(axis=0) / size + dispersion / DIFFICULTY_VARIANCE)
             ends = read_only(abilities), read_only(difficulties[group])
             return StagedModel(*ends, read_only(of_tasks[group]), read_only(means), spread, dispersion)
-
-        def complement(up: FloatArray) -> FloatArray:
-            prior = (pull - precision) * means_before(up, *window)
-            return of_abilities * up + prior - (up @ curvature / of_difficulties) @ curvature.T
-
+        complement = partial(_complement, of_abilities, of_difficulties, curvature, pull - precision, window)
         shared = for_difficulties / of_difficulties
         solved = _solver(complement, of_abilities)
         up, step = solved(for_abilities + curvature @ shared), 0.0
@@ -162,6 +159,19 @@ def _summed(x: FloatArray, group: IndexArray, n_groups: int) -> FloatArray:
     order = np.argsort(group, kind="stable")
     begins = np.searchsorted(group[order], np.arange(n_groups))
     return np.asarray(np.add.reduceat(x[:, order], begins, axis=1))
+
+
+def _complement(
+    of_abilities: FloatArray,
+    of_difficulties: FloatArray,
+    curvature: FloatArray,
+    of_means: FloatArray,
+    window: tuple[IndexArray, IndexArray],
+    up: FloatArray,
+) -> FloatArray:
+    """Return what derivatives of abilities that go `up`, (..., n), fall by, as difficulties go along."""
+    by_difficulties = (up @ curvature / of_difficulties) @ curvature.T
+    return of_abilities * up + of_means * means_before(up, *window) - by_difficulties
 
 
 def _solver(
