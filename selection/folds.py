@@ -36,7 +36,6 @@ N_SEEDS = 100
 N_AGENTS_WITHIN_SCAFFOLD = 10
 N_AGENTS_BEFORE = 10
 N_AGENTS_LEFT = 5
-MIN_CELLS_NEAR = 20_000
 MAX_FIT_NUMBERS = 8_000_000  # of abilities and difficulties; the fit not asked for the longest goes first
 
 
@@ -97,13 +96,6 @@ class CompleteAgents:
         except rasch.RaschUnfinished:
             return None
 
-    @cached_property
-    def rasch_near(self) -> FloatArray | None:
-        """What speeds fits to nearly all agents; None without a fit to all, or with a task without a cell."""
-        if self.rasch_fit is None or np.isnan(self.outcomes).all(axis=0).any():
-            return None
-        return rasch.inverse_complement(self.outcomes, self.rasch_fit)
-
     def fit_of(self, rows: IndexArray) -> rasch.RaschFit:
         """Rasch fit of these agents to the tasks with a valid cell, made once, from the fit to all."""
         if self.among is not None:
@@ -117,7 +109,7 @@ class CompleteAgents:
                 difficulties = np.full(self.outcomes.shape[1], np.nan)
                 difficulties[~np.isnan(self.outcomes).all(axis=0)] = near.difficulties
                 start = near.abilities[rows], difficulties[rated]
-            return rasch.fit(outcomes[:, rated], start, self._near(rows, rated))
+            return rasch.fit(outcomes[:, rated], start)
 
         return self._once(self.fits, rows, fit)
 
@@ -127,15 +119,6 @@ class CompleteAgents:
         if len(made) * sum(self.outcomes.shape) > MAX_FIT_NUMBERS:
             del made[next(iter(made))]
         return known
-
-    def _near(self, rows: IndexArray, rated: Mask) -> FloatArray | None:
-        n, m = self.outcomes.shape
-        if self.outcomes.size < MIN_CELLS_NEAR or 10 * rows.size < 9 * n or not rated.all():
-            return None
-        inverse = self.rasch_near
-        if inverse is None or n > m:
-            return inverse if rows.size > m else None
-        return inverse[np.ix_(rows, rows)]
 
     @cached_property
     def places(self) -> IndexArray | None:

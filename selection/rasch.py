@@ -5,8 +5,8 @@ abilities θ (n,) and difficulties b (m,), Σb = 0, in logits; curvature W = P(1
 
 Source: Rasch, *Probabilistic Models for Some Intelligence and Attainment Tests*, 1960. Penalty: Mislevy,
 *Psychometrika* 51 (1986) 177-195 (normal priors). Step length: Bach, *Electronic Journal of Statistics* 4
-(2010) 384-414, and Sun & Tran-Dinh, *Mathematical Programming* 178 (2019) 145-213, for ν = 2. Conjugate
-gradients: Golub & Van Loan, *Matrix Computations*, 4th ed. 2013, §11.5.
+(2010) 384-414, and Sun & Tran-Dinh, *Mathematical Programming* 178 (2019) 145-213, for ν = 2. Bi-CGSTAB: van
+der Vorst, *SIAM Journal on Scientific and Statistical Computing* 13 (1992) 631-644.
 """
 
 from collections.abc import Callable
@@ -15,13 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from analytics.arrays import FloatArray, Mask, read_only
+from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from selection.bands import checked_outcomes
 from selection.errors import SelectionError
 
 PRIOR_VARIANCE = 9.0
 LARGEST_DERIVATIVE = 1e-11
-NEAR_ENOUGH = 1e-6
+MAX_DENSE = 100
+SOLVED = 1e-6  # of the right side: how far a step of Newton is solved
 MAX_ITERATIONS = 100
 
 
@@ -43,16 +44,12 @@ class RaschFit:
     largest_derivative: float
 
 
-def fit(
-    outcomes: FloatArray, start: tuple[FloatArray, FloatArray] | None = None, near: FloatArray | None = None
-) -> RaschFit:
+def fit(outcomes: FloatArray, start: tuple[FloatArray, FloatArray] | None = None) -> RaschFit:
     """Fit abilities and difficulties to mean outcomes.
 
     outcomes: (n, m); 0 to 1; NaN where missing. Every agent and every task has a valid cell.
     start: θ and b near the maximum, such as those of a fit to a few agents more; it does not show in the
         result.
-    near: (s, s), s the smaller of n and m; `inverse_complement` of such a fit, for the agents or tasks that
-        are left.
     Raises RaschUnfinished: with the derivative reached.
     """
     outcomes, valid = _checked(outcomes)
@@ -63,34 +60,25 @@ def fit(
         if (abilities.size, difficulties.size) != outcomes.shape:
             sizes = f"{abilities.size} abilities and {difficulties.size} difficulties"
             raise SelectionError(f"{sizes} to start from, for outcomes {outcomes.shape}", code="shape")
+    x = np.where(valid, outcomes, 0.0)
+    task, group, size = alike(x, valid)
+    passed, n_run, difficulties = summed(x, group, size.size), valid[:, task] * size, difficulties[task]
     for _ in range(MAX_ITERATIONS):
-        for_abilities, for_difficulties, curvature = _derivatives(outcomes, valid, abilities, difficulties)
-        largest = float(max(np.abs(for_abilities).max(), np.abs(for_difficulties).max()))
+        slopes = _derivatives(passed, n_run, size, abilities, difficulties)
+        for_abilities, for_difficulties, _ = slopes
+        largest = float(max(np.abs(for_abilities).max(), np.abs(for_difficulties / size).max()))
         if largest < LARGEST_DERIVATIVE:
+            difficulties = difficulties[group]
             mean_difficulty = np.mean(difficulties)
             return RaschFit(
                 abilities=read_only(abilities - mean_difficulty),
                 difficulties=read_only(difficulties - mean_difficulty),
                 largest_derivative=largest,
             )
-        up, harder = _newton_step(curvature, for_abilities, for_difficulties, near)
+        up, harder = _newton_step(*slopes, np.ones(len(x)), size)
         length = _step_length(float(max(up.max() - harder.min(), harder.max() - up.min())))
         abilities, difficulties = abilities + length * up, difficulties + length * harder
     raise RaschUnfinished(f"a derivative of {largest:.1e} is left after {MAX_ITERATIONS} steps")
-
-
-def inverse_complement(outcomes: FloatArray, fitted: RaschFit) -> FloatArray:
-    """Inverse of the Schur complement that a fit ends with, shape (s, s), s the smaller of n and m.
-
-    outcomes: (n, m).
-    """
-    outcomes, valid = _checked(outcomes)
-    _, _, curvature = _derivatives(outcomes, valid, fitted.abilities, fitted.difficulties)
-    side = curvature.T if curvature.shape[0] > curvature.shape[1] else curvature
-    from scipy.linalg import inv  # not for a web worker, which takes an ability from here
-
-    inverse = inv(_complement(side, *_diagonals(side)), assume_a="pos")
-    return np.asarray(inverse, dtype=np.float64)
 
 
 def ability(outcomes: FloatArray, difficulties: FloatArray) -> float:
@@ -129,70 +117,88 @@ def _smoothed_logits(outcomes: FloatArray, axis: int) -> FloatArray:
     return np.asarray(np.log((passed + 1.0) / (n - passed + 1.0)), dtype=np.float64)
 
 
+def alike(x: FloatArray, ran: Mask) -> tuple[IndexArray, IndexArray, IndexArray]:
+    """Group the tasks that the same agents ran with the same sum, which have one difficulty.
+
+    x, ran: (n, m); 0 where not run.
+    Returns: a task of each group, the group of each task, and the number of its tasks.
+    """
+    patterns = np.packbits(ran, axis=0).T
+    keys = np.hstack([patterns, x.sum(axis=0)[:, None].view(np.uint8)])
+    keys = np.ascontiguousarray(keys).view(np.dtype((np.void, keys.shape[1])))[:, 0]
+    _, task, group, size = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    return task, group, size
+
+
+def summed(x: FloatArray, group: IndexArray, n_groups: int) -> FloatArray:
+    """Sum the columns of each group, (n, n_groups)."""
+    order = np.argsort(group, kind="stable")
+    begins = np.searchsorted(group[order], np.arange(n_groups))
+    return np.asarray(np.add.reduceat(x[:, order], begins, axis=1))
+
+
 def _derivatives(
-    outcomes: FloatArray, valid: Mask, abilities: FloatArray, difficulties: FloatArray
+    passed: FloatArray, n_run: FloatArray, size: IndexArray, abilities: FloatArray, difficulties: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """∂ℓ/∂θ, ∂ℓ/∂b and W."""
-    logits = abilities[:, None] - difficulties
-    np.exp(np.negative(logits, out=logits), out=logits)
-    passing = np.asarray(np.divide(1.0, np.add(logits, 1.0, out=logits), out=logits), dtype=np.float64)
-    beyond, is_whole = outcomes - passing, valid.all()
-    if not is_whole:
-        beyond[~valid] = 0.0
+    """∂ℓ/∂θ, ∂ℓ/∂b and W of groups of `size` tasks: what agents passed there of what they ran."""
+    passing = passing_of(abilities, difficulties)
+    expected = n_run * passing
+    beyond = passed - expected
     for_abilities = beyond.sum(axis=1) - abilities / PRIOR_VARIANCE
-    for_difficulties = -beyond.sum(axis=0) - difficulties / PRIOR_VARIANCE
-    curvature = np.subtract(passing, np.multiply(passing, passing, out=beyond), out=passing)
-    if not is_whole:
-        curvature[~valid] = 0.0
+    for_difficulties = -beyond.sum(axis=0) - size * difficulties / PRIOR_VARIANCE
+    curvature = np.subtract(expected, np.multiply(expected, passing, out=passing), out=expected)
     return for_abilities, for_difficulties, curvature
 
 
 def _newton_step(
-    curvature: FloatArray, for_abilities: FloatArray, for_difficulties: FloatArray, near: FloatArray | None
+    for_abilities: FloatArray,
+    for_difficulties: FloatArray,
+    curvature: FloatArray,
+    n_abilities: FloatArray,
+    n_difficulties: FloatArray | IndexArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Solve [[A, −W], [−Wᵀ, C]](up, harder) = (∂ℓ/∂θ, ∂ℓ/∂b) by (A − WC⁻¹Wᵀ)up = ∂ℓ/∂θ + WC⁻¹∂ℓ/∂b."""
     if curvature.shape[0] > curvature.shape[1]:
-        harder, up = _newton_step(curvature.T, for_difficulties, for_abilities, near)
+        harder, up = _newton_step(for_difficulties, for_abilities, curvature.T, n_difficulties, n_abilities)
         return up, harder
-    of_abilities, of_difficulties = _diagonals(curvature)
-    right_side = for_abilities + curvature @ (for_difficulties / of_difficulties)
-    if near is None:
-        complement = _complement(curvature, of_abilities, of_difficulties)
-        up = np.asarray(np.linalg.solve(complement, right_side), dtype=np.float64)
-    else:
-        up = _conjugate_gradients(
-            lambda v: of_abilities * v - curvature @ ((curvature.T @ v) / of_difficulties), right_side, near
-        )
-    return up, (for_difficulties + curvature.T @ up) / of_difficulties
+    of_abilities = curvature.sum(axis=1) + n_abilities / PRIOR_VARIANCE
+    of_difficulties = curvature.sum(axis=0) + n_difficulties / PRIOR_VARIANCE
+
+    def complement(up: FloatArray) -> FloatArray:
+        return of_abilities * up - (up @ curvature / of_difficulties) @ curvature.T
+
+    up = solver(complement, of_abilities)(for_abilities + curvature @ (for_difficulties / of_difficulties))
+    return up, (for_difficulties + up @ curvature) / of_difficulties
 
 
-def _diagonals(curvature: FloatArray) -> tuple[FloatArray, FloatArray]:
-    penalty = 1.0 / PRIOR_VARIANCE
-    return np.sum(curvature, axis=1) + penalty, np.sum(curvature, axis=0) + penalty
+def solver(
+    product: Callable[[FloatArray], FloatArray], diagonal: FloatArray
+) -> Callable[[FloatArray], FloatArray]:
+    """Return what solves K·u = r for a step of Newton: up to 1e-6 of r where K is large.
+
+    product: of K with vectors, (..., n).
+    diagonal: (n,); what K is near to.
+    """
+    n = diagonal.size
+    if n <= MAX_DENSE:
+        whole = product(np.eye(n)).T
+        return lambda target: np.asarray(np.linalg.solve(whole, target), dtype=np.float64)
+    from scipy.sparse.linalg import LinearOperator, bicgstab  # not for a program that fits nothing
+
+    system = LinearOperator((n, n), matvec=product, dtype=np.float64)
+    near = LinearOperator((n, n), matvec=lambda up: up / diagonal, dtype=np.float64)
+
+    def solved(target: FloatArray) -> FloatArray:
+        return np.asarray(bicgstab(system, target, rtol=SOLVED, atol=0.0, M=near)[0], dtype=np.float64)
+
+    return solved
 
 
-def _complement(curvature: FloatArray, of_abilities: FloatArray, of_difficulties: FloatArray) -> FloatArray:
-    shared = curvature / np.sqrt(of_difficulties)
-    return np.asarray(np.diag(of_abilities) - shared @ shared.T, dtype=np.float64)
-
-
-def _conjugate_gradients(
-    product: Callable[[FloatArray], FloatArray], right_side: FloatArray, near: FloatArray
-) -> FloatArray:
-    """Solve K·u = r for a K whose inverse is about `near`, until what is left is below 1e-6 of r."""
-    solution, residual = np.zeros_like(right_side), right_side
-    direction = step = near @ residual
-    size, enough = float(residual @ step), NEAR_ENOUGH * float(np.linalg.norm(right_side))
-    for _ in range(MAX_ITERATIONS):
-        if np.linalg.norm(residual) <= enough:
-            break
-        image = product(direction)
-        length = size / float(direction @ image)
-        solution, residual = solution + length * direction, residual - length * image
-        step, before = near @ residual, size
-        size = float(residual @ step)
-        direction = step + (size / before) * direction
-    return solution
+def passing_of(abilities: FloatArray, difficulties: FloatArray) -> FloatArray:
+    """P of each agent on each task, (n, m), with an exponential for each of them and none for a pair."""
+    odds = np.exp(abilities)[:, None]
+    passing = odds + np.exp(difficulties)
+    return np.asarray(np.divide(odds, passing, out=passing), dtype=np.float64)
 
 
 def _step_length(beta: float) -> float:

@@ -9,7 +9,7 @@ Source: Rasch, *Probabilistic Models for Some Intelligence and Attainment Tests*
 Rubin, *Biometrika* 63 (1976) 581-592. The priors are this project's own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -18,6 +18,7 @@ import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from selection.errors import SelectionError
+from selection.rasch import alike, passing_of, solver, summed
 
 DIFFICULTY_VARIANCE, FIRST_VARIANCE = 4.0, 100.0
 N_BEFORE = 10
@@ -26,8 +27,6 @@ LARGEST_DERIVATIVE, NEAR = 1e-10, 1.0
 MAX_STEPS = 500
 GRADED_FROM = 0.05  # of the cells: means of a few repeated passes and failures lie between 0 and 1, too
 STEEPEST = 0.95  # what one more τ² may add to the next one
-MAX_DENSE = 100
-SOLVED = 1e-6  # of the target: how far a step of Newton is solved
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,15 +87,15 @@ def fit(
     first = np.arange(len(x)) if first is None else first
     is_graded = np.count_nonzero((x > 0.0) & (x < 1.0)) > GRADED_FROM * np.count_nonzero(ran)
     abilities, difficulties = _begin(x, ran, start)
-    task, group, size = _alike(x, ran)
+    task, group, size = alike(x, ran)
     difficulties, n_run = difficulties[task], np.asarray(size if ran.all() else ran[:, task] * size)
     of_agents, of_groups = x.sum(axis=1), x.sum(axis=0)[task] * size
-    squares, passed = (float((x * x).sum()), _summed(x, group, size.size)) if is_graded else (0.0, x)
+    squares, passed = (float((x * x).sum()), summed(x, group, size.size)) if is_graded else (0.0, x)
     window, n_first = window_of(first), int(np.count_nonzero(first == 0))
     pull = (first == 0) / (FIRST_VARIANCE * max(n_first, 1))
     spread, dispersion = (1.0, 1.0) if start is None else (start.spread, start.dispersion)
     for _ in range(MAX_STEPS):
-        passing = _passing(abilities, difficulties)
+        passing = passing_of(abilities, difficulties)
         expected = n_run * passing
         curvature = expected * (1.0 - passing)
         precision = dispersion / spread
@@ -119,7 +118,7 @@ def fit(
             return StagedModel(*ends, read_only(of_tasks[group]), read_only(means), spread, dispersion)
         complement = partial(_complement, of_abilities, of_difficulties, curvature, pull - precision, window)
         shared = for_difficulties / of_difficulties
-        solved = _solver(complement, of_abilities)
+        solved = solver(complement, of_abilities)
         up, step = solved(for_abilities + curvature @ shared), 0.0
         if slope < NEAR:  # far off both at once may go round in circles
             by_spread = solved(apart * precision / spread)
@@ -142,25 +141,6 @@ def _begin(x: FloatArray, ran: Mask, start: StagedModel | None) -> tuple[FloatAr
     return np.concatenate([start.abilities, more]), start.difficulties
 
 
-def _alike(x: FloatArray, ran: Mask) -> tuple[IndexArray, IndexArray, IndexArray]:
-    """Group the tasks that the same agents ran with the same sum, which have one difficulty.
-
-    Returns: a task of each group, the group of each task, and the number of its tasks.
-    """
-    patterns = np.packbits(ran, axis=0).T
-    keys = np.hstack([patterns, x.sum(axis=0)[:, None].view(np.uint8)])
-    keys = np.ascontiguousarray(keys).view(np.dtype((np.void, keys.shape[1])))[:, 0]
-    _, task, group, size = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    return task, group, size
-
-
-def _summed(x: FloatArray, group: IndexArray, n_groups: int) -> FloatArray:
-    """Sum the columns of each group, (n, n_groups)."""
-    order = np.argsort(group, kind="stable")
-    begins = np.searchsorted(group[order], np.arange(n_groups))
-    return np.asarray(np.add.reduceat(x[:, order], begins, axis=1))
-
-
 def _complement(
     of_abilities: FloatArray,
     of_difficulties: FloatArray,
@@ -172,21 +152,6 @@ def _complement(
     """Return what derivatives of abilities that go `up`, (..., n), fall by, as difficulties go along."""
     by_difficulties = (up @ curvature / of_difficulties) @ curvature.T
     return of_abilities * up + of_means * means_before(up, *window) - by_difficulties
-
-
-def _solver(
-    complement: Callable[[FloatArray], FloatArray], diagonal: FloatArray
-) -> Callable[[FloatArray], FloatArray]:
-    """Return what solves the complement of the difficulties: for a step of Newton it need not be exact."""
-    n = diagonal.size
-    if n <= MAX_DENSE:
-        whole = complement(np.eye(n)).T
-        return lambda target: np.asarray(np.linalg.solve(whole, target), dtype=np.float64)
-    from scipy.sparse.linalg import LinearOperator, bicgstab  # not for a program that fits nothing
-
-    system = LinearOperator((n, n), matvec=complement, dtype=np.float64)
-    near = LinearOperator((n, n), matvec=lambda up: up / diagonal, dtype=np.float64)
-    return lambda target: np.asarray(bicgstab(system, target, rtol=SOLVED, atol=0.0, M=near)[0])
 
 
 def window_of(first: IndexArray) -> tuple[IndexArray, IndexArray]:
@@ -237,7 +202,7 @@ def estimates(
     ran = ~np.isnan(outcomes)
     x = np.where(ran, outcomes, 0.0)
     abilities = _abilities(model, x, ran, means)
-    passing = _passing(abilities, model.difficulties)
+    passing = passing_of(abilities, model.difficulties)
     curvature = passing * (1.0 - passing)
     v_abilities = model.dispersion / ((curvature * ran).sum(axis=1) + model.precision)
     rest = (curvature * ~ran)[:, of]
@@ -250,14 +215,14 @@ def estimates(
 
 def completed(model: StagedModel, outcomes: FloatArray) -> FloatArray:
     """Fill what the teaching agents did not run with the model's probabilities, (n, m)."""
-    passing = _passing(model.abilities, model.difficulties)
+    passing = passing_of(model.abilities, model.difficulties)
     return np.where(np.isnan(outcomes), passing, outcomes)
 
 
 def _abilities(model: StagedModel, x: FloatArray, ran: Mask, means: FloatArray) -> FloatArray:
     levels = means
     for _ in range(MAX_STEPS):
-        passing = _passing(levels, model.difficulties) * ran
+        passing = passing_of(levels, model.difficulties) * ran
         slopes = (x - passing).sum(axis=1) - (levels - means) * model.precision
         if np.abs(slopes).max(initial=0.0) < LARGEST_DERIVATIVE:
             return levels
@@ -266,12 +231,6 @@ def _abilities(model: StagedModel, x: FloatArray, ran: Mask, means: FloatArray) 
     raise SelectionError(
         f"a derivative of {np.abs(slopes).max():.1e} is left after {MAX_STEPS} steps", code="model_unfinished"
     )
-
-
-def _passing(abilities: FloatArray, difficulties: FloatArray) -> FloatArray:
-    """P of each agent on each task, (n, m), with an exponential for each of them and none for a pair."""
-    odds = np.exp(abilities)[:, None]
-    return np.asarray(odds / (odds + np.exp(difficulties)), dtype=np.float64)
 
 
 def _logits(x: FloatArray, ran: Mask, axis: int) -> FloatArray:

@@ -105,7 +105,10 @@ def test_the_derivatives_are_those_of_the_penalised_log_likelihood():
     valid, n = ~np.isnan(outcomes), 5
     at = np.random.default_rng(2).standard_normal(12)
     numeric = approx_fprime(at, lambda v: log_likelihood(outcomes, v[:n], v[n:]), 1e-6)
-    up, harder, curvature = rasch._derivatives(outcomes, valid, at[:n], at[n:])
+    passed = np.where(valid, outcomes, 0.0)
+    up, harder, curvature = rasch._derivatives(
+        passed, valid.astype(float), np.ones(valid.shape[1]), at[:n], at[n:]
+    )
     assert np.concatenate([up, harder]) == pytest.approx(numeric, abs=1e-5)
     assert derivatives(outcomes, at[:n], at[n:]) == pytest.approx(numeric, abs=1e-5)
     steps = approx_fprime(at, lambda v: derivatives(outcomes, v[:n], v[n:]), 1e-7)
