@@ -117,7 +117,7 @@ def _smoothed_logits(outcomes: FloatArray, axis: int) -> FloatArray:
     return np.asarray(np.log((passed + 1.0) / (n - passed + 1.0)), dtype=np.float64)
 
 
-def alike(x: FloatArray, ran: Mask) -> tuple[IndexArray, IndexArray, IndexArray]:
+def alike(x: FloatArray, ran: Mask) -> tuple[IndexArray, IndexArray, FloatArray]:
     """Group the tasks that the same agents ran with the same sum, which have one difficulty.
 
     x, ran: (n, m); 0 where not run.
@@ -127,7 +127,7 @@ def alike(x: FloatArray, ran: Mask) -> tuple[IndexArray, IndexArray, IndexArray]
     keys = np.hstack([patterns, x.sum(axis=0)[:, None].view(np.uint8)])
     keys = np.ascontiguousarray(keys).view(np.dtype((np.void, keys.shape[1])))[:, 0]
     _, task, group, size = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    return task, group, size
+    return task, group, size.astype(np.float64)
 
 
 def summed(x: FloatArray, group: IndexArray, n_groups: int) -> FloatArray:
@@ -138,7 +138,7 @@ def summed(x: FloatArray, group: IndexArray, n_groups: int) -> FloatArray:
 
 
 def _derivatives(
-    passed: FloatArray, n_run: FloatArray, size: IndexArray, abilities: FloatArray, difficulties: FloatArray
+    passed: FloatArray, n_run: FloatArray, size: FloatArray, abilities: FloatArray, difficulties: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """∂ℓ/∂θ, ∂ℓ/∂b and W of groups of `size` tasks: what agents passed there of what they ran."""
     passing = passing_of(abilities, difficulties)
@@ -155,7 +155,7 @@ def _newton_step(
     for_difficulties: FloatArray,
     curvature: FloatArray,
     n_abilities: FloatArray,
-    n_difficulties: FloatArray | IndexArray,
+    n_difficulties: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Solve [[A, −W], [−Wᵀ, C]](up, harder) = (∂ℓ/∂θ, ∂ℓ/∂b) by (A − WC⁻¹Wᵀ)up = ∂ℓ/∂θ + WC⁻¹∂ℓ/∂b."""
     if curvature.shape[0] > curvature.shape[1]:
@@ -165,7 +165,8 @@ def _newton_step(
     of_difficulties = curvature.sum(axis=0) + n_difficulties / PRIOR_VARIANCE
 
     def complement(up: FloatArray) -> FloatArray:
-        return of_abilities * up - (up @ curvature / of_difficulties) @ curvature.T
+        by_difficulties = (up @ curvature / of_difficulties) @ curvature.T
+        return np.asarray(of_abilities * up - by_difficulties, dtype=np.float64)
 
     up = solver(complement, of_abilities)(for_abilities + curvature @ (for_difficulties / of_difficulties))
     return up, (for_difficulties + up @ curvature) / of_difficulties
