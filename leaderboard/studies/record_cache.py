@@ -156,8 +156,8 @@ class AgentRowCache:
         data_version: int,
     ) -> tuple[Compared, list[AgentRow], "Stale"]:
         """The conditions compared, each agent's row under them in the order of `delivered`, what is new."""
-        keys = keys_of(delivered, tasks, counting)
-        by_temperature = False
+        keys, by_temperature = keys_of(delivered, tasks, counting), False
+        usual = self._usual_keys(keys, delivered, tasks, counting)
 
         def names_under(agents: Collection[int]) -> tuple[Compared, dict[int, tuple[str, str]]]:
             ran, whose = [self.counts_by_key[keys[pk]] for pk in agents], [voters[pk] for pk in agents]
@@ -183,12 +183,29 @@ class AgentRowCache:
                 # under the conditions so far; where more agents bring others, rows are read once more
                 reduce(some, source, [pk for pk, key in keys.items() if key in self.counts_by_key])
         compared, names = names_under(keys)
+        for pk, name in names.items():
+            same = (usual[pk], name[1])
+            if name not in self.stored and (same in self.rows or same in self.stored):
+                self.rows.setdefault(name, self.line(same))
         missing = [pk for pk, name in names.items() if name not in self.rows and name not in self.stored]
         for some in self._read_at_once(missing, delivered):
             reduce(some, _source({pk: delivered[pk] for pk in some}, tasks, self.settings), keys)
         stale = {pk: name for pk, name in names.items() if name not in self.stored}
         rows = [self.line(name) for name in names.values()]
         return compared, rows, Stale(self, stale, data_version, len(tasks))
+
+    def _usual_keys(
+        self, keys: dict[int, str], delivered: DeliveriesByAgent, tasks: Sequence[Task], counting: Counting
+    ) -> dict[int, str]:
+        """Return the keys that parts had before conditions were named; what they ran under stays the same."""
+        named = () if counting.settings == "comparable" else counting.settings
+        if not self.one_by_one or any(one.temperature is not None for one in named):
+            return keys
+        usual = keys_of(delivered, tasks, replace(counting, settings="comparable")) if named else keys
+        for pk, key in keys.items():
+            if usual[pk] in self.counts_by_key:
+                self.counts_by_key.setdefault(key, self.counts_by_key[usual[pk]])
+        return usual
 
     def line(self, name: tuple[str, str]) -> AgentRow:
         if name not in self.rows:

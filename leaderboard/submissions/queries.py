@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -24,6 +23,7 @@ from leaderboard.submissions.models import (
     InvalidConfirmation,
     Judged,
     Outcome,
+    OutcomeDetail,
     Setting,
     Status,
     StatusChange,
@@ -163,9 +163,17 @@ def measured_outcomes_of(submissions: Iterable[int], withdrawn: Iterable[int] = 
 
     Those that are `withdrawn` come as they were delivered: they stand in the place of none.
     """
-    read = partial(_read, MEASURED_OUTCOMES, schema=MEASURED_SCHEMA)
-    measured, gone = standing(read([list(submissions)])), list(withdrawn)
-    return pa.concat_tables([measured, read([gone])]) if gone else measured
+    measured, gone = standing(_measured(list(submissions))), list(withdrawn)
+    return pa.concat_tables([measured, _measured(gone)]) if gone else measured
+
+
+def _measured(submissions: list[int]) -> pa.Table:
+    if OutcomeDetail.objects.filter(submission_id__in=submissions).exists():
+        return _read(MEASURED_OUTCOMES, [submissions], schema=MEASURED_SCHEMA)
+    table = _read(OUTCOMES.format(condition="s.id = ANY(%s)"), [submissions], schema=READ_SCHEMA)
+    for field in list(MEASURED_SCHEMA)[len(READ_SCHEMA) :]:
+        table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+    return table
 
 
 def texts_of(submission: int) -> list[tuple[str, pa.Array]]:

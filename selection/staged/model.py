@@ -124,6 +124,7 @@ def fit(
             by_spread = solved(apart * precision / spread)
             ends = up - means_before(up, *window), by_spread - means_before(by_spread, *window)
             step = _spread_step(spread, new_spread, variances, apart, *ends)
+            step = min(max(step, -spread / 2.0), spread)  # far beyond, it may go to and fro for ever
             up = up + step * by_spread
         harder = shared + up @ curvature / of_difficulties
         largest = max(float(up.max() - harder.min()), float(harder.max() - up.min()), 1e-300)

@@ -44,13 +44,13 @@ BORROWED_NOTE = "run-to-run noise is borrowed: {}"
 METHODS = {
     BORROWED: "uses the run-to-run noise of another benchmark; assumes that it is as large here",
     "repeated trials": "computed from repeated trials of each task",
-    "variance function": "computed from agents with repeated trials; assumes that this agent varies as much",
+    "variance function": "for agents without repeated trials: computed from the others; assumes that they vary as much",
     "upper bound": "with one trial per task, this counts all variation as trial noise, so it is widest",
     "neyman": "computed from the spread of differences over tasks; this is an upper bound",
     "domain": "computed from the spread over tasks, treated as a sample",
     "clusters": "computed from the spread over groups of tasks, treated as a sample",
     "strata": "computed from the spread over tasks within groups, treated as a sample",
-    "calibration": "computed from the errors of estimates for agents whose full score is known",
+    "calibration": "for estimated agents (~): computed from how far estimates of known full scores were off",
     "resampled tasks": "a bootstrap over tasks, for all pairs at once",
     "errors of scores": "simulated errors of all scores, for all pairs at once",
     "errors of scores and resampled tasks": "simulated errors of scores, and a bootstrap over tasks for "

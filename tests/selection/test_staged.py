@@ -134,6 +134,19 @@ def test_with_the_priors_of_the_other_rasch_model_it_is_that_model(monkeypatch):
     assert np.abs(distance - (other.abilities[:, None] - other.difficulties)).max() < 1e-8
 
 
+@pytest.mark.parametrize("seed", [53, 107, 128, 136])
+def test_abilities_that_lie_far_apart_are_fitted(seed):
+    # steps of τ² went to and fro on these
+    rng = np.random.default_rng(seed)
+    distance = rng.normal(0.0, 4.0, 39)[:, None] - rng.normal(size=16)
+    outcomes = (rng.random((39, 16)) < 1 / (1 + np.exp(-distance))).astype(float)
+    found = fit(outcomes)
+    passing = 1 / (1 + np.exp(-(found.abilities[:, None] - found.difficulties)))
+    of_abilities = (passing * (1 - passing)).sum(axis=1) + 1 / found.spread
+    variance = ((found.abilities - found.means) ** 2).sum() + (1 / of_abilities).sum()
+    assert found.spread == pytest.approx((variance + 5) / 44, abs=1e-9)
+
+
 def test_a_warm_start_ends_where_a_cold_one_does():
     outcomes = simulated(20, 40, run=0.5)
     cold, warm = fit(outcomes), fit(outcomes, start=fit(outcomes[:-3]))
