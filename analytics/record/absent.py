@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analytics.arrays import CodeArray, CountArray, Mask
+from analytics.arrays import CodeArray, CountArray, FloatArray, Mask
 from analytics.outcome_table import CellMoments
 from analytics.text import listed
 
 MIN_OTHERS = 5
+MIN_REPEATED = 5
 N_NAMED = 3
 
 
@@ -63,22 +64,24 @@ def with_failures(cells: CellMoments, n_absent: CountArray) -> CellMoments:
     return CellMoments(means, (cells.n_valid + n_absent).astype(np.int32), variances, n_trials)
 
 
-def uneven(n_places: CountArray, n_absent: CountArray, loaded: Mask, *, zero: bool) -> tuple[str, ...]:
-    """Say how many loaded agents lack trials on some tasks, and how many may have been meant to."""
-    n, n_lacking = len(n_places), int(n_absent.any(axis=1).sum())
+def uneven(
+    agents: Sequence[str], n_places: CountArray, n_absent: CountArray, loaded: Mask, *, zero: bool
+) -> tuple[str, ...]:
+    """Say which loaded agents lack trials on some tasks, and how many may have been meant to."""
+    n, lack = len(n_places), np.flatnonzero(n_absent.any(axis=1)).tolist()
+    named = listed([agents[i] for i in lack], N_NAMED)
     expected = n_places + n_absent
     differs = ((expected > 0) & (expected < expected.max(axis=1, initial=0)[:, None])).any(axis=1)
     n_unequal = int((loaded & differs).sum())
     lacking = (
-        f"{n_lacking} of {n} agents have fewer trials on some tasks than on nearly all of theirs, or than "
-        "nearly all other agents have: "
-        f"missing results {'count as failures' if zero else 'stay missing'}"
+        f"{len(lack)} of {n} agents ran some tasks fewer times than most of theirs, or than most others did "
+        f"({named}): missing results {'count as failures' if zero else 'stay missing'}"
     )
     unequal = (
         f"{n_unequal} of {n} agents have fewer trials on some tasks than on others: each task counts with "
         "the trials that it has"
     )
-    return tuple(reason for reason, holds in ((lacking, n_lacking), (unequal, n_unequal)) if holds)
+    return tuple(reason for reason, holds in ((lacking, lack), (unequal, n_unequal)) if holds)
 
 
 def passes_alone(agents: Sequence[str]) -> tuple[str, ...]:
@@ -91,6 +94,26 @@ def passes_alone(agents: Sequence[str]) -> tuple[str, ...]:
     return (
         f"{who} passes alone and {lack} tasks or trials: {named}; if {their} failures were left out, the "
         "scores are too high",
+    )
+
+
+def repeats_of_failures(means: FloatArray, n_places: CountArray) -> Mask:
+    """Find agents that passed each task of the fewest trials and failed once on each of more, (n_agents,)."""
+    ran = n_places > 0
+    fewest = np.where(ran, n_places, np.iinfo(n_places.dtype).max).min(axis=1, initial=1 << 30)
+    more = ran & (n_places > fewest[:, None])
+    many = np.minimum(more.sum(axis=1), (ran & ~more).sum(axis=1)) >= MIN_REPEATED
+    return np.asarray(many & (((means == 1.0) == ~more) | ~ran).all(axis=1), dtype=np.bool_)
+
+
+def failures_repeated(agents: Sequence[str]) -> tuple[str, ...]:
+    """Say of which agents more trials were delivered of just those tasks on which they failed."""
+    if not agents:
+        return ()
+    have = "agent has" if len(agents) == 1 else "agents have"
+    return (
+        f"{len(agents)} {have} more trials on just those tasks with a failure: {listed(agents, N_NAMED)}; if "
+        "failed tasks were run again, the scores are too high",
     )
 
 

@@ -197,7 +197,7 @@ def _cumulative(parts: Sequence[ComparedTrials], runs: CodeArray) -> str:
     get = "get" if least.n_worse > 1 else "gets"
     return (
         f"its trials are cumulative, not repeats: {n_worse} of the {least.n_tasks} tasks with different "
-        f"outcomes {get} worse from any trial to the next, so they count as one"
+        f"outcomes {get} worse from any trial to the next, so its error counts them as one"
     )
 
 

@@ -16,7 +16,15 @@ from analytics.arrays import CodeArray, CountArray, FloatArray, Mask, read_only
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 from analytics.outcome_table import CellMoments, OutcomeTable
-from analytics.record.absent import absent_trials, fewer_trials, passes_alone, uneven, with_failures
+from analytics.record.absent import (
+    absent_trials,
+    failures_repeated,
+    fewer_trials,
+    passes_alone,
+    repeats_of_failures,
+    uneven,
+    with_failures,
+)
 from analytics.record.alike import Repeats
 from analytics.record.conditions import Compared, Voter, compare, condition_counts, voices, vouched_alone
 from analytics.record.files import contents
@@ -296,6 +304,8 @@ def record(
     loaded = operator & ~_elsewhere(condition)
     n_absent, zero = absent_trials(n_places, loaded), counting.missing in ("zero", "zero_loaded")
     alone = [infos[i].name for i in _without_failures(lines, n_places, ~_elsewhere(condition))]
+    names, means = [one.name for one in infos], _stack(lines, "means", len(tasks), np.float64)
+    again = loaded & repeats_of_failures(means, n_places)
     n_gaps = _stack(lines, "n_gaps", len(tasks), np.int32)
     stacked = Record(
         table=_table(infos, lines, tasks, n_absent if zero else np.zeros_like(n_absent)),
@@ -321,7 +331,11 @@ def record(
         n_elsewhere=tuple(compared.n_elsewhere[i] for i in order),
         universe=universe,
         n_left_out=max(n_known - len(tasks), 0),
-        uneven=(*uneven(n_places, n_absent, loaded, zero=zero), *passes_alone(alone)),
+        uneven=(
+            *uneven(names, n_places, n_absent, loaded, zero=zero),
+            *passes_alone(alone),
+            *failures_repeated([name for name, one in zip(names, again, strict=True) if one]),
+        ),
         n_graded=tuple(row.n_graded for row in lines),
         n_uncosted=tuple(row.n_uncosted for row in lines),
         n_unconfirmed=tuple(row.n_unconfirmed for row in lines),

@@ -44,7 +44,8 @@ BORROWED_NOTE = "run-to-run noise is borrowed: {}"
 METHODS = {
     BORROWED: "uses the run-to-run noise of another benchmark; assumes that it is as large here",
     "repeated trials": "computed from repeated trials of each task",
-    "variance function": "for agents without repeated trials: computed from the others; assumes that they vary as much",
+    "variance function": "for agents without repeated trials: computed from the others; assumes that they "
+    "vary as much",
     "upper bound": "with one trial per task, this counts all variation as trial noise, so it is widest",
     "neyman": "computed from the spread of differences over tasks; this is an upper bound",
     "domain": "computed from the spread over tasks, treated as a sample",

@@ -820,7 +820,7 @@ def test_trials_that_only_improve_count_as_one(by_run):
     n_mixed = np.count_nonzero(tries.min(axis=1) < tries.max(axis=1))
     assert improves.copies == (
         f"its trials are cumulative, not repeats: none of the {n_mixed} tasks with different outcomes gets "
-        "worse from any trial to the next, so they count as one"
+        "worse from any trial to the next, so its error counts them as one"
     )
     assert (improves.icc, improves.reason) == (None, f"not measured: {improves.copies}")
     assert repeats.copies == ""

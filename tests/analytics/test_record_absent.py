@@ -81,8 +81,8 @@ def test_absent_trials_by_hand():
     same(zero.table.n_trials[5], [5, 5, 5, 5])
     same(zero.n_places[5], [5, 5, 5, 5])
     assert zero.uneven == (
-        "1 of 6 agents have fewer trials on some tasks than on nearly all of theirs, or than nearly all "
-        "other agents have: missing results count as failures",
+        "1 of 6 agents ran some tasks fewer times than most of theirs, or than most others did (a05): "
+        "missing results count as failures",
         "1 agent has passes alone and lacks tasks or trials: a05; if its failures were left out, the scores "
         "are too high",
     )
@@ -202,6 +202,20 @@ def test_fewer_trials_than_nearly_all_others_have():
     result = "1 agent has passes alone and lacks tasks or trials: a05; "
     assert made(others() + trials(5, [1], [1], [1], [1]), n_tasks=4).uneven[-1].startswith(result)
     assert made(others() + trials(5, *[[1] * 5] * 4), n_tasks=4).uneven == ()
+
+
+@pytest.mark.parametrize("again", [[1, 0], [0, 1], [1] * 9 + [0]])
+def test_failed_tasks_that_were_run_again(again):
+    """Five tasks passed at once, and five with a failure and another trial; not where one is otherwise."""
+    result = (
+        "1 agent has more trials on just those tasks with a failure: a05; if failed tasks were run again, "
+    )
+    mine = [[1]] * 5 + [again] * 5
+    rest = [cell for agent in range(5) for cell in trials(agent, *[[1], [0]] * 5)]
+    assert made(rest + trials(5, *mine), n_tasks=10).uneven[-1].startswith(result)
+    for cell, other in ((0, [0]), (5, [1, 1]), (5, [0])):
+        cells = [other if i == cell else one for i, one in enumerate(mine)]
+        assert not any("run again" in one for one in made(rest + trials(5, *cells), n_tasks=10).uneven)
 
 
 def test_only_the_first_names_are_told():
