@@ -272,6 +272,7 @@ def _expand(table: Table, columns: dict[str, npt.NDArray[Any]]) -> Places | None
     bad = (np.abs(total - passed) > TOLERANCE) & (n_runs > 1)
     _tell_averaged(table.faults, columns["rows"], outcome, n_runs, np.flatnonzero(bad))
     table.limits.check_rows(int(n_runs.sum()))
+    table.limits.check_averaged(int(n_runs.sum()), len(n_runs))
     n = n_runs.astype(np.int64)
     source = np.repeat(np.arange(len(n)), n)
     nth = np.arange(len(source)) - np.repeat(np.cumsum(n) - n, n)  # counts from 0 in each row

@@ -115,6 +115,7 @@ class Faults:
 
 
 MAX_VALUE_BYTES = 4096  # of one field of metadata
+MAX_AVERAGED = 20  # trials of a row, where many rows are means
 MAX_RATIO = 250  # of decompressed to compressed bytes
 FREE_BYTES = 32 << 20  # decompressed, before the ratio is looked at
 
@@ -128,6 +129,7 @@ class Limits:
     n_name_characters: of the distinct names of all columns together.
     n_metadata_bytes: of all metadata together; None where only `n_bytes` bounds them.
     n_settings: of prompt variant, judge, temperature and run together; None: as many as there are rows.
+    n_averaged: trials that means stand for, where these are more than 20 a row; None: as many as `n_rows`.
     """
 
     n_bytes: int
@@ -135,6 +137,7 @@ class Limits:
     n_name_characters: int
     n_metadata_bytes: int | None
     n_settings: int | None
+    n_averaged: int | None = None
 
     def check_bytes(self, n: int) -> None:
         """Refuse `n` decompressed bytes if they are too many."""
@@ -153,6 +156,14 @@ class Limits:
         if n > self.n_rows:
             raise refuse(f"the file has more than {self.n_rows:,} rows; split it")
 
+    def check_averaged(self, n: int, n_rows: int) -> None:
+        """Refuse `n` trials of rows that are means if they are too many."""
+        if self.n_averaged is not None and n > max(self.n_averaged, MAX_AVERAGED * n_rows):
+            raise refuse(
+                f"the rows stand for {n:,} trials by n_averaged; more than {self.n_averaged:,} are at most "
+                f"{MAX_AVERAGED} a row"
+            )
+
     def check_names(self, n_characters: int) -> None:
         """Refuse distinct names of `n_characters` together if they are too long."""
         if n_characters > self.n_name_characters:
@@ -168,5 +179,6 @@ class Limits:
 
 
 FILE = Limits(512 << 20, 10_000_000, 2_000_000, None, None)
-SUBMISSION = Limits(16 << 20, 20_000, 200_000, 64 << 10, 500)
-DELIVERED = Limits(512 << 20, 2_000_000, 200_000, 64 << 20, 500)  # a file of one agent, from a stranger
+SUBMISSION = Limits(16 << 20, 20_000, 200_000, 64 << 10, 500, 20_000)
+# a file of one agent, from a stranger
+DELIVERED = Limits(512 << 20, 2_000_000, 200_000, 64 << 20, 500, 20_000)

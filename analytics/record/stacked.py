@@ -387,7 +387,8 @@ def offer(record: Record) -> str:
 
 
 def _choosing_tasks(record: Record) -> Mask:
-    return np.asarray(record.asked.all(axis=1) & record.voice, dtype=np.bool_)
+    vouched = np.array([one.vouched for one in record.about], dtype=np.bool_)
+    return vouched_alone(np.asarray(record.asked.all(axis=1) & record.voice, dtype=np.bool_), vouched)
 
 
 def _first_arrivals(deliveries: Sequence[Delivery], n_agents: int) -> list[int]:

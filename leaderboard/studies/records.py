@@ -4,13 +4,14 @@ What was delivered up to a version never changes, so that nothing is locked whil
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from itertools import islice
 from typing import Any, cast
 
 import numpy as np
+from django.db import transaction
 
 from analytics.names import alike
 from analytics.record import (
@@ -27,6 +28,7 @@ from analytics.record import (
 from analytics.record import About as About
 from leaderboard.catalog.models import Agent, Benchmark, MissingPlaces, Policy, Task, Trust
 from leaderboard.catalog.queries import agents_of, policy_in_force
+from leaderboard.catalog.services import bump_shown_version
 from leaderboard.studies.history import Moment, is_active
 from leaderboard.studies.models import AgentScores, StagedStudy, TaskSubset
 from leaderboard.studies.queries import active_subset
@@ -260,9 +262,10 @@ def _universe(tasks: list[Task], counting: Counting) -> tuple[list[Task], str]:
     return [tasks[j] for j in positions.tolist()], text
 
 
-def store_scores(scores: Iterable[AgentScores], recent: RecentScores | None = None) -> None:
-    """Keep what was read, so that the next recompute reads only agents that changed."""
-    rows = iter(scores)
+@transaction.atomic
+def store_scores(now: Snapshot, recent: RecentScores | None = None) -> None:
+    """Keep what was read, so that the next recompute reads only agents that changed; pages show it."""
+    rows = iter(now.stale)
     while some := list(islice(rows, MAX_STORED)):
         AgentScores.objects.bulk_create(
             some,
@@ -272,6 +275,8 @@ def store_scores(scores: Iterable[AgentScores], recent: RecentScores | None = No
         )
         if recent:
             recent.add(some)
+    if now.stale:
+        bump_shown_version(benchmark=now.benchmark)
 
 
 def _about(

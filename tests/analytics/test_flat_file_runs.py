@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.flat_file import FlatFile, FlatFileError, from_records, read
+from analytics.flat_file import DELIVERED, FILE, FlatFile, FlatFileError, from_records, read
 from tests.tables import outcome_table
 
 AS_OF = datetime(2026, 1, 1, tzinfo=UTC)
 HEADER = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,n_averaged"
 
 
-def parse(rows: list[str], header: str = HEADER) -> FlatFile:
-    return read(io.BytesIO("\n".join([header, *rows]).encode()), as_of=AS_OF)
+def parse(rows: list[str], header: str = HEADER, limits=FILE) -> FlatFile:
+    return read(io.BytesIO("\n".join([header, *rows]).encode()), as_of=AS_OF, limits=limits)
 
 
 def faults_of(rows: list[str]) -> list[str]:
@@ -134,3 +134,12 @@ def test_a_label_is_a_number_from_0_to_1(column):
     for odd in (-0.1, 1.1, "yes", float("nan"), True):
         with pytest.raises(FlatFileError, match=f"{column} is a number from 0 to 1, or empty"):
             from_records([record | {column: odd}], constants={}, as_of=AS_OF)
+
+
+def test_a_few_means_of_a_stranger_stand_for_so_many_trials():
+    rows = [row(f"t{i}", outcome="1", n="32767") for i in range(2)]
+    assert parse(rows[:1]).n_rows == 32_767
+    with pytest.raises(FlatFileError, match="stand for 65,534 trials by n_averaged; more than 20,000 are at"):
+        parse(rows, limits=DELIVERED)
+    many = [row(f"t{i}", outcome="1", n="20") for i in range(1_500)]
+    assert parse(many, limits=DELIVERED).n_rows == 30_000

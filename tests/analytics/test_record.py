@@ -686,6 +686,15 @@ def test_no_condition_named_is_refused():
         made(full(0, [1, 1, 1]), settings=())
 
 
+@pytest.mark.parametrize(("vouched", "n"), [(False, 12), (True, 11)])
+def test_who_is_not_vouched_for_takes_no_task_out(vouched, n):
+    """Beside five that are vouched for."""
+    rows = [row for i in range(6) for row in full(i, [1] * 12) if row[:2] != (5, 0)]
+    whole = made(rows, n_tasks=12)
+    about = (*whole.about[:5], replace(whole.about[5], vouched=vouched))
+    assert len(shared_tasks(replace(whole, about=about))) == n
+
+
 def test_common_tasks_are_those_that_nearly_all_have():
     """Of 20 agents, 19 have task 0, 18 task 1, all the others; 11 tasks, 10 are common."""
     rows = [row for i in range(20) for row in full(i, [1] * 12)]

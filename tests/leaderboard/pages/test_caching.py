@@ -19,7 +19,7 @@ from leaderboard.catalog.models import Benchmark, Policy, Visibility
 from leaderboard.catalog.services import bump_shown_version
 from leaderboard.operations.corrections import unload
 from leaderboard.operations.models import Alert, AlertLevel
-from leaderboard.operations.services import recompute
+from leaderboard.operations.services import measure_variance, recompute
 from leaderboard.pages import caching, ordered_outcomes
 from leaderboard.pages.models import RenderedPage
 from leaderboard.studies.models import DriftCheck, VarianceStudy
@@ -91,6 +91,15 @@ def test_outcomes_are_read_once_for_the_pages_of_a_state(board, toy, client, mon
     forget()
     assert [client.get(page).content for page in pages] == texts
     assert len(n_read) == 6
+
+
+def test_a_page_on_tasks_is_made_again_once_its_results_are_read(board, client, toy):
+    """Without a new board: measuring the sources of error reads what was delivered since."""
+    load_text(csv_text({"new": "1" * 20}))
+    before = client.get("/b/toy/tasks").content.decode()
+    assert "1 agent is not shown" in before
+    measure_variance(benchmark=toy, as_of=AS_OF)
+    assert "not shown" not in client.get("/b/toy/tasks").content.decode()
 
 
 class TestWhatIsSent:
