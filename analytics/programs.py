@@ -19,7 +19,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from threading import Event, Thread
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, NoReturn
 
 EVERY = 5.0  # seconds between lines
@@ -108,9 +108,17 @@ def import_less() -> None:
     sys.meta_path.insert(0, _ImportLess())
 
 
+def _told_unless_interrupted(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    if not issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+
+
 def begin_command() -> None:
-    """Import less, and collect less."""
+    """Import less, collect less, and say nothing where the user interrupts."""
     import_less()
+    sys.excepthook = _told_unless_interrupted
     gc.set_threshold(10_000, 10, 10)
     atexit.register(gc.freeze)
 

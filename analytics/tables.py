@@ -406,6 +406,9 @@ def _parse_records(text: str) -> Any:
         if line.strip():
             try:
                 records.append({name: _json_text(value) for name, value in _record(line).items()})
+                "".join((*records[-1], *records[-1].values())).encode()
+            except UnicodeEncodeError:
+                raise refuse(f"line {number:,}: text has no lone surrogate") from None
             except (ValueError, RecursionError):
                 rule = f"line {number:,} is not a JSON object with names that differ; write one object a line"
                 raise refuse(rule) from None

@@ -375,6 +375,20 @@ def test_a_service_command_told_to_end_closes_what_is_open():
     assert (ended.returncode, ended.stdout, ended.stderr) == (128 + signal.SIGTERM, "closed\n", "")
 
 
+def test_an_analysis_that_is_interrupted_says_nothing():
+    script = (
+        "import os, signal, time\n"
+        "from analytics.programs import begin_command\n"
+        "begin_command()\n"
+        "os.kill(os.getpid(), signal.SIGINT)\n"
+        "time.sleep(60)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, "", "")
+
+
 def test_a_command_leaves_the_signal_as_it_was():
     before = signal.getsignal(signal.SIGTERM)
     command.run(["manage.py", "version"])

@@ -412,6 +412,8 @@ REFUSED = {
         "agent,task,outcome\nA,x,gave up\nA,y,solved it\nA,z,1\n",
         'most cells are not results, for example "gave up"; a result is a number from 0 to 1',
     ),
+    "a lone surrogate": ("a.ndjson", '{"agent": "A"}\n{"agent": "\\ud800"}\n', "line 2: text has no lone"),
+    "a lone surrogate in a key": ("a.ndjson", '{"\\ud800": "A"}\n', "line 1: text has no lone surrogate"),
     "a line that is no record": ("a.ndjson", '{"agent": "A"}\n[1]\n', "line 2 is not a JSON object"),
     "a name twice in a record": (
         "a.ndjson",
