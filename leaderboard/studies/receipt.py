@@ -38,6 +38,7 @@ from analytics.trials.flags import identical_agents
 from leaderboard.catalog.models import Policy
 from leaderboard.studies.models import AgentScores, TaskSubset, VerifiedReference
 from leaderboard.studies.record_cache import (
+    FASTEST,
     KINDS,
     TEMPERATURE,
     by_agent,
@@ -353,7 +354,7 @@ def get_or_compute_reference(now: "Snapshot") -> None:
         "tasks": now.task_ids,
         "n_agents": len(verified),
         "is_pass_fail": computed.is_pass_fail,
-        "arrays": zlib.compress(means.tobytes() + computed.difficulties.astype(KIND).tobytes()),
+        "arrays": zlib.compress(means.tobytes() + computed.difficulties.astype(KIND).tobytes(), FASTEST),
     }
     VerifiedReference.objects.update_or_create(benchmark=now.benchmark, defaults=made)
 
