@@ -221,9 +221,10 @@ def completed(model: StagedModel, outcomes: FloatArray) -> FloatArray:
 
 
 def _abilities(model: StagedModel, x: FloatArray, ran: Mask, means: FloatArray) -> FloatArray:
-    levels = means
+    some = ran.any(axis=0)
+    x, ran, levels = x[:, some], ran[:, some], means
     for _ in range(MAX_STEPS):
-        passing = passing_of(levels, model.difficulties) * ran
+        passing = passing_of(levels, model.difficulties[some]) * ran
         slopes = (x - passing).sum(axis=1) - (levels - means) * model.precision
         if np.abs(slopes).max(initial=0.0) < LARGEST_DERIVATIVE:
             return levels
