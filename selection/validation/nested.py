@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray
-from analytics.drift.rank_correlation import N_DRAWS, nulls
+from analytics.drift.rank_correlation import draws_for, nulls
 from analytics.frames import pandas_there
 from analytics.outcome_table import OutcomeTable
 from analytics.programs import one_blas_thread
@@ -136,7 +136,7 @@ def validate(
     coverage: bool = True,
     standard_errors: bool = True,
     other_bands: bool = True,
-    n_null_draws: int = N_DRAWS,
+    n_null_draws: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Validation:
     """Validate the strategies under the protocols.
@@ -150,7 +150,8 @@ def validate(
     other_estimators: whether the errors of the estimators that are not the policy's are measured too.
     jobs, spread: processes of this machine, or how units are spread instead; no number depends on it.
     other_bands: whether bands of other widths are validated, and overlaps with the band given.
-    n_null_draws: permuted matrices for rho_null and pairs_null; 0 leaves them, skill and kappa out.
+    n_null_draws: permuted matrices for rho_null and pairs_null; None: as many as `draws_for` says; 0 leaves
+        them, skill and kappa out.
     progress: called with the folds done of every strategy under every protocol.
     """
     names = tuple(STRATEGIES) if strategies is None else tuple(strategies)
@@ -184,9 +185,10 @@ def validate(
         coverage_of=policy_strategy if coverage else "",
         no_coverage=too_many(coverage_operations(policy_strategy, available.values(), first)),
     )
+    n_null = draws_for(agents.n) if n_null_draws is None else n_null_draws
     with one_blas_thread():
         spread = spread or (processes(jobs) if jobs > 1 else None)
-        measured = _measured(_prepared(study, available, run, n_null_draws), available, run, spread, progress)
+        measured = _measured(_prepared(study, available, run, n_null), available, run, spread, progress)
         why_not = reasons.get(LEFT_OUT, "no agent was asked to be left out")
         around = bands_around(study, band, run, why_not) if other_bands else None
     measured |= {(name, strategy): skipped[strategy] for name in available for strategy in skipped}
