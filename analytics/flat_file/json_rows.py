@@ -83,10 +83,13 @@ def check_number(opened: streams.Opened, limits: Limits) -> None:
 def _blocks_of_lines(text: streams.Text) -> Iterator[list[str]]:
     rest = b""
     for block in text.blocks():
-        whole, _, rest = (rest + block).rpartition(b"\n")
+        data = rest + block
+        whole, _, rest = data.rpartition(b"\n")
         lines = LINE.findall(whole)
         if max(map(len, [*lines, rest])) > streams.MAX_RECORD_BYTES:
-            raise refuse(f"a line is longer than {streams.MAX_RECORD_BYTES:,} bytes")
+            is_long = [len(line) > streams.MAX_RECORD_BYTES for line in data.split(b"\n")]
+            number = text.n_lines - data.count(b"\n") + is_long.index(True) + 1
+            raise refuse(f"line {number:,} is longer than {streams.MAX_RECORD_BYTES:,} bytes")
         yield [line.decode() for line in lines]
     yield [line.decode() for line in LINE.findall(rest)]
 

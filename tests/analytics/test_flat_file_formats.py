@@ -471,8 +471,8 @@ def test_a_quote_left_open_over_many_blocks_is_told_with_its_line(monkeypatch):
 
 def test_a_long_line_of_json_is_refused(monkeypatch):
     monkeypatch.setattr(streams, "MAX_RECORD_BYTES", 2000)
-    with pytest.raises(FlatFileError, match="a line is longer than 2,000 bytes"):
-        parse(as_ndjson([row | {"note": "x" * 2000} for row in rows_of(3)]))
+    with pytest.raises(FlatFileError, match="line 3 is longer than 2,000 bytes"):
+        parse(as_ndjson([row | {"note": "x" * 1000 * i} for i, row in enumerate(rows_of(4))]))
 
 
 def test_a_long_header_is_refused(monkeypatch):
