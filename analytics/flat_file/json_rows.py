@@ -103,6 +103,14 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
+def whole_number(text: str) -> int:
+    """Make a whole number, of no more digits than Python reads."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"a number has too many digits: {len(text.lstrip('-')):,}") from None
+
+
 # Numbers stay the text that stands in the file. `decode` would word an error for each line.
 AS_TYPED = json.JSONDecoder(object_pairs_hook=unique, parse_float=str, parse_int=str, parse_constant=str)
 _scan = AS_TYPED.scan_once  # type: ignore[attr-defined]
@@ -132,7 +140,8 @@ def _no_object_rule(record: object) -> str:
     if _is_nested(record):
         return f"the record has more than {MAX_BRACKETS:,} opening brackets"
     try:
-        return f"a record is a JSON object, not {kind_of(json.loads(record, object_pairs_hook=unique))}"
+        found = json.loads(record, object_pairs_hook=unique, parse_int=whole_number)
+        return f"a record is a JSON object, not {kind_of(found)}"
     except json.JSONDecodeError as error:
         return f"the line is no JSON object ({error.msg}, character {error.colno})"
     except ValueError as error:
