@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 EVERY = 5.0  # seconds between lines
 STILL_AT_WORK = "still at work"
+INTERRUPTED = 128 + signal.SIGINT
 STILL = 12  # lines' time after which one that says the same as the last is written again
 UNUSED = {"numpy.f2py", "numpy.testing"}  # of scipy.special
 
@@ -111,12 +112,13 @@ def import_less() -> None:
 def _told_unless_interrupted(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    if not issubclass(kind, KeyboardInterrupt):
-        sys.__excepthook__(kind, error, trace)
+    if issubclass(kind, KeyboardInterrupt):
+        sys.exit(INTERRUPTED)
+    sys.__excepthook__(kind, error, trace)
 
 
 def begin_command() -> None:
-    """Import less, collect less, and say nothing where the user interrupts."""
+    """Import less, collect less, and exit with 130 and no traceback after Ctrl-C."""
     import_less()
     sys.excepthook = _told_unless_interrupted
     gc.set_threshold(10_000, 10, 10)

@@ -36,10 +36,10 @@ def main() -> None:
     # Commands multiply many small matrices, where a second thread of BLAS costs more than it saves.
     #: OPENBLAS_NUM_THREADS | 1 in commands | threads of one matrix multiplication
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from leaderboard.studies.answers import begin_command
-
-    begin_command()
     try:
+        from leaderboard.studies.answers import begin_command
+
+        begin_command()
         run(sys.argv)
     except BrokenPipeError:
         # The reader, such as `head`, has seen enough. What stood behind the print may not have been done,

@@ -48,4 +48,7 @@ class Probed:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return PROBES.get(request.path, self._get_response)(request)
+        response = PROBES.get(request.path, self._get_response)(request)
+        if request.method == "HEAD" and not response.streaming:
+            response.content = b""  # gunicorn would log each; the length stays that of GET
+        return response

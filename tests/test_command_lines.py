@@ -15,8 +15,8 @@ import pytest
 from analytics.cli import main as analytics
 from analytics.command_line import Parser, add_command, flat_file, run
 from analytics.record import Record
-from analytics.research.__main__ import main as research
-from analytics.research.tuning.__main__ import main as tuning
+from analytics.research.cli import main as research
+from analytics.research.tuning.cli import main as tuning
 from leaderboard import command
 from selection.bands import pass_rates
 from selection.cli import main as selection
@@ -386,7 +386,27 @@ def test_an_analysis_that_is_interrupted_says_nothing():
     ended = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, "", "")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    "module", ["selection", "analytics", "analytics.research", "analytics.research.tuning"]
+)
+def test_a_program_interrupted_while_it_imports_says_nothing(module):
+    script = (
+        "import builtins, os, runpy, signal\n"
+        "before = builtins.__import__\n"
+        "def interrupted(name, *rest, **more):\n"
+        "    if name == 'numpy':\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return before(name, *rest, **more)\n"
+        "builtins.__import__ = interrupted\n"
+        f"runpy.run_module({module!r}, run_name='__main__')\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
 def test_a_command_leaves_the_signal_as_it_was():

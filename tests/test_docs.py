@@ -22,8 +22,8 @@ from django.core.management.base import BaseCommand
 from django.urls import URLPattern, get_resolver
 
 from analytics.cli import main as analytics
-from analytics.research.__main__ import main as research
-from analytics.research.tuning.__main__ import main as tuning
+from analytics.research.cli import main as research
+from analytics.research.tuning.cli import main as tuning
 from leaderboard.operations.jobs import JOBS
 from leaderboard.operations.models import EventKind
 from selection.cli import main as selection

@@ -26,8 +26,8 @@ from django.core.management import get_commands, load_command_class  # noqa: E40
 from django.core.management.base import BaseCommand  # noqa: E402 - as above
 
 from analytics import cli as analytics  # noqa: E402 - as above
-from analytics.research import __main__ as research  # noqa: E402 - as above
-from analytics.research.tuning import __main__ as tuning  # noqa: E402 - as above
+from analytics.research import cli as research  # noqa: E402 - as above
+from analytics.research.tuning import cli as tuning  # noqa: E402 - as above
 from leaderboard.boards.export import ON, columns  # noqa: E402 - as above
 from leaderboard.catalog.models import Policy  # noqa: E402 - as above
 from leaderboard.catalog.rules import RULES, shown  # noqa: E402 - as above

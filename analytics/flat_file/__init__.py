@@ -21,7 +21,7 @@ from analytics.flat_file.faults import (
     Limits,
     excerpt,
 )
-from analytics.flat_file.json_rows import unique
+from analytics.flat_file.json_rows import unique, whole_number
 from analytics.flat_file.reading import from_arrow, from_records, read
 from analytics.flat_file.streams import GzipMembers, head, wide_encoding
 from analytics.flat_file.values import MAX_NAME_LENGTH, WEIGHTS, name_rule, text_of, weights_in
@@ -55,5 +55,6 @@ __all__ = [
     "text_of",
     "unique",
     "weights_in",
+    "whole_number",
     "wide_encoding",
 ]

@@ -83,10 +83,13 @@ def check_number(opened: streams.Opened, limits: Limits) -> None:
 def _blocks_of_lines(text: streams.Text) -> Iterator[list[str]]:
     rest = b""
     for block in text.blocks():
-        whole, _, rest = (rest + block).rpartition(b"\n")
+        data = rest + block
+        whole, _, rest = data.rpartition(b"\n")
         lines = LINE.findall(whole)
         if max(map(len, [*lines, rest])) > streams.MAX_RECORD_BYTES:
-            raise refuse(f"a line is longer than {streams.MAX_RECORD_BYTES:,} bytes")
+            is_long = [len(line) > streams.MAX_RECORD_BYTES for line in data.split(b"\n")]
+            number = text.n_lines - data.count(b"\n") + is_long.index(True) + 1
+            raise refuse(f"line {number:,} is longer than {streams.MAX_RECORD_BYTES:,} bytes")
         yield [line.decode() for line in lines]
     yield [line.decode() for line in LINE.findall(rest)]
 
@@ -98,6 +101,14 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         [(twice, _)] = Counter(key for key, _ in pairs).most_common(1)
         raise ValueError(f"the key {quoted(twice)} appears twice in one object")
     return record
+
+
+def whole_number(text: str) -> int:
+    """Make a whole number, of no more digits than Python reads."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"a number has too many digits: {len(text.lstrip('-')):,}") from None
 
 
 # Numbers stay the text that stands in the file. `decode` would word an error for each line.
@@ -129,7 +140,8 @@ def _no_object_rule(record: object) -> str:
     if _is_nested(record):
         return f"the record has more than {MAX_BRACKETS:,} opening brackets"
     try:
-        return f"a record is a JSON object, not {kind_of(json.loads(record, object_pairs_hook=unique))}"
+        found = json.loads(record, object_pairs_hook=unique, parse_int=whole_number)
+        return f"a record is a JSON object, not {kind_of(found)}"
     except json.JSONDecodeError as error:
         return f"the line is no JSON object ({error.msg}, character {error.colno})"
     except ValueError as error:

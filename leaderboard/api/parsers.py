@@ -9,7 +9,13 @@ from collections.abc import Mapping
 from tempfile import TemporaryFile
 from typing import IO, Any, NoReturn, cast
 
-from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.conf import settings
+from django.core.exceptions import (
+    RequestDataTooBig,
+    SuspiciousOperation,
+    TooManyFieldsSent,
+    TooManyFilesSent,
+)
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler
 from django.http import QueryDict
@@ -22,7 +28,7 @@ from rest_framework.request import Request
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing.envelope import fault
 from leaderboard.submissions.parsing.files import UploadedPart
-from leaderboard.submissions.parsing.flat import Fault, unique
+from leaderboard.submissions.parsing.flat import Fault, unique, whole_number
 
 MAX_BYTES = 16 * 2**20
 MAX_FILE_BYTES = 64 * 2**20
@@ -92,6 +98,11 @@ def _parts(stream: IO[bytes], media_type: str, on_disk: "_OnDisk") -> tuple[Quer
         parts = MultiPartParser(meta, cast(Any, tail), [on_disk], "utf-8").parse()
     except RequestDataTooBig as error:
         raise BodyTooLarge("The fields beside a file are at most 2.5 MB together.") from error
+    except TooManyFieldsSent as error:
+        rule = f"at most {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,} fields"
+        raise ParseError(f"The multipart body has too many fields. Send {rule}.") from error
+    except TooManyFilesSent as error:
+        raise ParseError("The multipart body has too many files. Send one file.") from error
     except (MultiPartParserError, SuspiciousOperation) as error:
         raise ParseError(f"The body is not valid multipart: {error}.") from error
     if not tail.ends_with_boundary():
@@ -209,7 +220,12 @@ def require_few_values(body: bytes) -> None:
 def parse_json(body: bytes) -> Any:
     require_few_values(body)
     try:
-        return json.loads(body.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=unique)
+        return json.loads(
+            body.decode("utf-8"),
+            parse_int=whole_number,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=unique,
+        )
     except UnicodeDecodeError as error:
         raise ParseError(f"The body is not UTF-8 text: byte {error.start}.") from error
     except RecursionError as error:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from analytics.cli import MOVED, main
-from analytics.research.__main__ import main as research
+from analytics.research.cli import main as research
 
 RESEARCH = (*MOVED, "adaptive", "next")
 

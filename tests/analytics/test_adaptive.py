@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from analytics.research.__main__ import main
 from analytics.research.adaptive import assignment as adaptive
 from analytics.research.adaptive import clopper_pearson
+from analytics.research.cli import main
 from selection.standings.choice import training
 from tests.selection.records import record_of
 

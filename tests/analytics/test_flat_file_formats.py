@@ -300,6 +300,11 @@ def test_a_line_that_is_no_json_is_told_with_its_place(line, told):
     ]
 
 
+def test_a_number_of_many_digits_is_told_without_a_setting_of_python():
+    with pytest.raises(FlatFileError, match=r"row 2: a number has too many digits: 5,000$"):
+        parse(as_ndjson(rows_of(1)) + b"-" + b"9" * 5_000 + b"\n")
+
+
 def test_a_file_name_helps_only_where_the_content_does_not_tell():
     row = as_ndjson(rows_of(1))
     assert parse(row, name="x.csv").n_rows == 1
@@ -471,8 +476,8 @@ def test_a_quote_left_open_over_many_blocks_is_told_with_its_line(monkeypatch):
 
 def test_a_long_line_of_json_is_refused(monkeypatch):
     monkeypatch.setattr(streams, "MAX_RECORD_BYTES", 2000)
-    with pytest.raises(FlatFileError, match="a line is longer than 2,000 bytes"):
-        parse(as_ndjson([row | {"note": "x" * 2000} for row in rows_of(3)]))
+    with pytest.raises(FlatFileError, match="line 3 is longer than 2,000 bytes"):
+        parse(as_ndjson([row | {"note": "x" * 1000 * i} for i, row in enumerate(rows_of(4))]))
 
 
 def test_a_long_header_is_refused(monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import t as student
 
 from analytics.flat_file import read
-from analytics.research.__main__ import main
+from analytics.research.cli import main
 from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.operations.corrections import unload

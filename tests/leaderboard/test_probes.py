@@ -4,9 +4,12 @@ import pytest
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
+from django.http import HttpResponse
+from django.test import RequestFactory
 
 from leaderboard import schema
 from leaderboard.operations.scheduler import leadership
+from leaderboard.probes import Probed
 
 WELL = {"ready": True, "database": "ok", "migrations": "ok", "scheduler": "ok"}
 
@@ -30,6 +33,15 @@ def test_the_names_of_migrations_are_those_that_django_finds():
 def test_the_process_answers_without_a_database(probe, settings):
     settings.ALLOWED_HOSTS = ["board.example"]
     assert probe("/healthz") == (200, {"status": "ok"})
+
+
+def test_head_is_answered_without_a_body():
+    """The client of Django's tests would drop a body by itself."""
+    for path in ("/healthz", "/elsewhere"):
+        request = RequestFactory().head(path)
+        answer = Probed(lambda _: HttpResponse("text", headers={"Content-Length": "4"}))(request)
+        assert (answer.status_code, answer.content) == (200, b"")
+    assert answer["Content-Length"] == "4"
 
 
 @pytest.mark.django_db(transaction=True)

@@ -281,6 +281,13 @@ def test_one_signal_ends_both(serve, to_all):
 
 
 @pytest.mark.slow
+def test_both_end_after_a_serve_that_was_killed(serve):
+    serve.kill()
+    serve.wait(PATIENCE)
+    wait_until(lambda: gone(*serve.parts.values()))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("part", "named"), [(b"gunicorn", "web server"), (b"scheduler", "scheduler")])
 def test_when_one_dies_the_other_ends_with_a_message(serve, part, named):
     os.kill(serve.parts[part], signal.SIGKILL)

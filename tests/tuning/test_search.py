@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from analytics.errors import CoreError
-from analytics.research.tuning.__main__ import main
+from analytics.research.tuning.cli import main
 from analytics.research.tuning.protocol import candidates, run, winner
 from analytics.research.tuning.search import best, evaluate_stored, search, trial_of
 from analytics.research.tuning.store import Store, end_left_behind, started_at

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analytics.research.tuning.__main__ import main
+from analytics.research.tuning.cli import main
 from analytics.research.tuning.study import read_study
 from tests.tuning.studies import study_file
 

@@ -22,6 +22,7 @@ from analytics.flat_file import head as head
 from analytics.flat_file import name_rule as name_rule
 from analytics.flat_file import unique as unique
 from analytics.flat_file import weights_in as weights_in
+from analytics.flat_file import whole_number as whole_number
 from analytics.flat_file import wide_encoding as wide_encoding
 from analytics.tables import AS_FOUND as AS_FOUND
 from analytics.tables import FrameRefused, read_table

@@ -419,6 +419,20 @@ class TestMultipart:
         response = send_file(b"x" * 1001, token=submit_token)
         assert (response.status_code, response["Content-Type"]) == (413, "application/problem+json")
 
+    def test_too_many_fields_or_files(self, submit_token):
+        many = send_file(csv_of(rows()), {f"f{i}": "x" for i in range(2_000)}, token=submit_token)
+        assert (many.status_code, many.json()["detail"]) == (
+            400,
+            "The multipart body has too many fields. Send at most 1,000 fields.",
+        )
+        files = send_file(
+            None, {f"f{i}": SimpleUploadedFile("a", b"x") for i in range(200)}, token=submit_token
+        )
+        assert (files.status_code, files.json()["detail"]) == (
+            400,
+            "The multipart body has too many files. Send one file.",
+        )
+
     def test_a_body_that_was_cut_off(self, submit_token):
         whole = b'--B\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n' + csv_of(
             rows()

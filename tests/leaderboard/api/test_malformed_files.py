@@ -283,6 +283,16 @@ def test_a_body(post, seconds, name):
         assert (row, field) in places(problem), problem["faults"][:3]
 
 
+def test_a_number_of_very_many_digits(submit_token):
+    answer = Client().post(
+        ADDRESS,
+        '{"run": %s}' % ("9" * 100_000),
+        content_type="application/json",
+        headers={"Authorization": f"Bearer {submit_token}", "Idempotency-Key": "one"},
+    )
+    assert answer.json()["detail"] == "The body is not JSON: a number has too many digits: 100,000."
+
+
 @pytest.mark.parametrize("name", BESIDE)
 def test_fields_beside_a_file(submit_token, seconds, name):
     fields, field = BESIDE[name]

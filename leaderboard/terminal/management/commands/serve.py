@@ -40,6 +40,7 @@ class Command(ServiceCommand):
         gunicorn = [sys.executable, "-m", "gunicorn", "--config", "python:leaderboard.serving"]
         commands = {"web server": [*gunicorn, "--bind", f"{HOST}:{port}"], "scheduler": program("scheduler")}
         parts = {name: subprocess.Popen(command, env=environment()) for name, command in commands.items()}
+        survivor = end_after_us(parts)
         try:
             ended = self._wait(parts, until=lambda: answers(port))
             if not (ended or self._is_stopping):
@@ -50,6 +51,8 @@ class Command(ServiceCommand):
                 ended = self._wait(parts)
         finally:
             end(parts)
+            survivor.kill()
+            survivor.communicate()
         if ended:
             code = parts[ended].returncode
             raise CommandError(
@@ -97,6 +100,12 @@ def answers(port: int) -> bool:
         return False
     finally:
         connection.close()
+
+
+def end_after_us(parts: Mapping[str, Process]) -> Process:
+    """Start a shell that ends the parts when this process was killed: only then its input closes."""
+    shell = ["sh", "-c", 'read _; kill "$@"', "sh", *(str(part.pid) for part in parts.values())]
+    return subprocess.Popen(shell, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
 
 
 def end(parts: Mapping[str, Process]) -> None:
