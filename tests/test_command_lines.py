@@ -378,6 +378,7 @@ def test_a_service_command_told_to_end_closes_what_is_open():
 def test_an_analysis_that_is_interrupted_says_nothing():
     script = (
         "import os, signal, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a background shell ignores it
         "from analytics.programs import begin_command\n"
         "begin_command()\n"
         "os.kill(os.getpid(), signal.SIGINT)\n"
@@ -395,6 +396,7 @@ def test_an_analysis_that_is_interrupted_says_nothing():
 def test_a_program_interrupted_while_it_imports_says_nothing(module):
     script = (
         "import builtins, os, runpy, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "before = builtins.__import__\n"
         "def interrupted(name, *rest, **more):\n"
         "    if name == 'numpy':\n"

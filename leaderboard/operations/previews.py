@@ -160,7 +160,7 @@ def warnings(files: Collection[FlatFile], benchmark: Benchmark) -> list[str]:
         return []  # a recompute says what the outcomes do not carry
     if now is None:
         return []
-    store_scores(now)
+    store_scores(now.stale)
     return load_notes(now, {name for flat in files for name in flat.agents})
 
 
@@ -209,7 +209,7 @@ def offer_text(benchmark: Benchmark) -> str:
         return ""  # a recompute says what the outcomes do not carry
     if now is None:
         return ""
-    store_scores(now)
+    store_scores(now.stale)
     return now.offer
 
 

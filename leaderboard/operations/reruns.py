@@ -165,7 +165,7 @@ def _to_ask(benchmark: Benchmark) -> tuple[TaskSubset, Snapshot]:
     now = Reader(benchmark).now(subset) if subset else None
     if subset is None or now is None:
         raise CannotRequestRuns("No subset is fixed, so there is none to check.", code="no_subset")
-    store_scores(now)
+    store_scores(now.stale)
     return subset, now
 
 
@@ -278,7 +278,7 @@ def close_answered_requests(*, benchmark: Benchmark, as_of: datetime) -> str:
     subset = active_subset(benchmark)
     now = Reader(benchmark).now(subset)
     if now:
-        store_scores(now)
+        store_scores(now.stale)
     arrived = ran_all(now) if now else set[int]()
     with transaction.atomic():
         locked = locked_benchmark(benchmark)

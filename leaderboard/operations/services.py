@@ -181,7 +181,7 @@ def _present(benchmark: Benchmark, as_of: datetime) -> tuple[Snapshot, BoardInpu
         if benchmark.boards.exists() and not counted.exists():
             raise NothingToRank(ALL_WITHDRAWN, code="all_withdrawn")
         raise NothingToRank
-    store_scores(now, SCORES)
+    store_scores(now.stale, SCORES)
     get_or_compute_reference(now)
     calibration = get_or_compute_calibration(reader, subset, tasks=now.task_ids) if subset else None
     now = replace(now, stale=())  # they are stored, and hold each agent's rows

@@ -1,10 +1,10 @@
 """Pages of a benchmark that are rendered once, kept compressed, and rendered again when they would differ.
 
 A page is kept under the digest of all that it is made from: the benchmark's row, the policy in force, the
-board, who was withdrawn since, whether alerts are shown, the parameters that the page knows, the address of
-the server, and the code. So nothing is ever cleared: what changed has another key, and what nobody can ask
-for any more grows old and is culled. The digest is the ETag too, so that a visitor who has the page is
-answered after one query; another takes two.
+board, what was read and who was withdrawn since, whether alerts are shown, the parameters that the page
+knows, the address of the server, and the code. So nothing is ever cleared: what changed has another key, and
+what nobody can ask for any more grows old and is culled. The digest is the ETag too, so that a visitor who
+has the page is answered after one query; another takes two.
 
 A view says by `cached_page` which parameters it reads, and what it reads beside the board. It must not read
 the clock or the visitor; an answer that did read the visitor is not kept. See
@@ -42,6 +42,7 @@ from leaderboard.operations.models import Alert
 from leaderboard.pages.access import FOR_ONE
 from leaderboard.pages.models import RenderedPage
 from leaderboard.pages.ordered_outcomes import keep, known_of, read_once
+from leaderboard.studies.models import AgentScores
 
 View = Callable[..., HttpResponseBase]
 Tables = tuple[type[Model], ...]
@@ -243,6 +244,7 @@ def _annotations(number: int | None, reads: Tables) -> dict[str, Any]:
     chosen = boards if number is None else boards.filter(number=number)
     policies = Policy.objects.filter(benchmark=OuterRef("pk")).order_by("-number")
     agents = withdrawn_among(Agent.objects.filter(benchmark=OuterRef("pk"))).order_by("pk")
+    read = AgentScores.objects.filter(agent__benchmark=OuterRef("pk")).order_by("-data_version")
     replayed = KeyTextTransform("of", OuterRef("replay"))
     annotations = {
         "has_alerts": Exists(Alert.objects.filter(benchmark=OuterRef("pk"))),
@@ -250,6 +252,7 @@ def _annotations(number: int | None, reads: Tables) -> dict[str, Any]:
         "policy": Subquery(policies.values("number")[:1]),
         "latest": Subquery(boards.values("number")[:1]),
         "board": Subquery(chosen.values("pk")[:1]),
+        "read_at": Subquery(read.values("data_version")[:1]),
         "made_at": Subquery(chosen.values("data_version")[:1]),
         "withdrawn": Case(When(data_version__gt=F("made_at"), then=ArraySubquery(agents.values("pk")))),
     }

@@ -4,14 +4,13 @@ What was delivered up to a version never changes, so that nothing is locked whil
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from itertools import islice
 from typing import Any, cast
 
 import numpy as np
-from django.db import transaction
 
 from analytics.names import alike
 from analytics.record import (
@@ -28,7 +27,6 @@ from analytics.record import (
 from analytics.record import About as About
 from leaderboard.catalog.models import Agent, Benchmark, MissingPlaces, Policy, Task, Trust
 from leaderboard.catalog.queries import agents_of, policy_in_force
-from leaderboard.catalog.services import bump_shown_version
 from leaderboard.studies.history import Moment, is_active
 from leaderboard.studies.models import AgentScores, StagedStudy, TaskSubset
 from leaderboard.studies.queries import active_subset
@@ -262,10 +260,9 @@ def _universe(tasks: list[Task], counting: Counting) -> tuple[list[Task], str]:
     return [tasks[j] for j in positions.tolist()], text
 
 
-@transaction.atomic
-def store_scores(now: Snapshot, recent: RecentScores | None = None) -> None:
-    """Keep what was read, so that the next recompute reads only agents that changed; pages show it."""
-    rows = iter(now.stale)
+def store_scores(scores: Iterable[AgentScores], recent: RecentScores | None = None) -> None:
+    """Keep what was read, so that the next recompute reads only agents that changed."""
+    rows = iter(scores)
     while some := list(islice(rows, MAX_STORED)):
         AgentScores.objects.bulk_create(
             some,
@@ -275,8 +272,6 @@ def store_scores(now: Snapshot, recent: RecentScores | None = None) -> None:
         )
         if recent:
             recent.add(some)
-    if now.stale:
-        bump_shown_version(benchmark=now.benchmark)
 
 
 def _about(

@@ -227,6 +227,14 @@ def test_a_replay_says_what_is_not_shown(tmp_path, capsys):
     assert " of 20" in text
 
 
+def test_agents_of_one_model_have_no_error_of_the_difference(tmp_path, answer, capsys):
+    file = written(tmp_path / "b.csv", [row | {"model": "m"} for row in rows_of(board(20))])
+    found = answer("adaptive", file, "--seeds", "3")
+    assert [one["se"] for one in found["chosen"]] == [None] * 4
+    assert main(["adaptive", str(file), "--seeds", "3"]) == 0
+    assert "All agents are of one model, so nobody can say whether" in capsys.readouterr().out
+
+
 def told(found, protocol, half_width):
     (line,) = [
         one for one in found["replayed"] if (one["protocol"], one["half_width"]) == (protocol, half_width)

@@ -146,7 +146,9 @@ def _table(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _verdict(result: Mapping[str, Any]) -> str:
-    others = [(one["strategy"], one["difference"] or 0.0, one["se"] or 0.0) for one in result["chosen"][1:]]
+    others = [(one["strategy"], one["difference"] or 0.0, one["se"]) for one in result["chosen"][1:]]
+    if any(se is None for *_, se in others):
+        return "All agents are of one model, so nobody can say whether adaptive tasks order agents better."
     worse = [name for name, difference, se in others if difference < -2 * se]
     even = [name for name, difference, se in others if abs(difference) <= 2 * se]
     if worse:
@@ -225,7 +227,8 @@ def replay(
 def compared(agents: CompleteAgents, k: int, *, seeds: int, base_seed: int) -> list[dict[str, Any]]:
     """Compare k tasks chosen adaptively with as many chosen otherwise, leaving one agent out.
 
-    ``difference``, ``se``: of adaptive choice over this one, and its jackknife error; None for its own.
+    ``difference``, ``se``: of adaptive choice over this one, and its jackknife error; None for its own, and
+    the error where all agents are of one model.
     """
     everyone = np.arange(agents.n)
     estimates = np.array(
@@ -245,7 +248,7 @@ def compared(agents: CompleteAgents, k: int, *, seeds: int, base_seed: int) -> l
             "strategy": name,
             "pairs_correct_full": float(whole[s]),
             "difference": float(whole[0] - whole[s]) if s else None,
-            "se": float(errors[s]) if s else None,
+            "se": float(errors[s]) if s and np.isfinite(errors[s]) else None,
         }
         for s, name in enumerate(COMPARED)
     ]
