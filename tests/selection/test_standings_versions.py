@@ -57,6 +57,7 @@ def simulated(seed):
 NAMES = tuple(f"v{k:02d}" for k in range(N_VERSIONS))
 
 
+@pytest.mark.slow(each=True)
 def test_twenty_equal_versions_gain_nothing():
     gains, plain = [], []
     for seed in range(12):
@@ -71,6 +72,7 @@ def test_twenty_equal_versions_gain_nothing():
     assert abs(np.mean(gains)) < 0.01
 
 
+@pytest.mark.slow(each=True)
 def test_a_weak_version_beside_them_opens_no_way_out():
     """Worse than the others by four errors, so that a lucky one might be clearly better than it alone."""
     gains = []
@@ -189,6 +191,7 @@ def test_an_unfinished_version_that_is_clearly_worse_does_not_count(n_run, n_pas
     assert (line_of(board, "left").at["full"].folded_under == "done") is counts
 
 
+@pytest.mark.slow(each=True)
 def test_who_finishes_the_luckiest_of_six_gains_nothing():
     """All six run 30 tasks, and the one with most passes runs the rest."""
     gains, plain = [], []
