@@ -16,6 +16,7 @@ from analytics.drift.rank_correlation import draws_for, nulls
 from analytics.frames import pandas_there
 from analytics.outcome_table import OutcomeTable
 from analytics.programs import one_blas_thread
+from analytics.tables import NOT_STATED
 from selection.bands import Band, mid_range, table_band
 from selection.errors import SelectionError
 from selection.folds import (
@@ -226,10 +227,11 @@ def jackknife_groups(agents: CompleteAgents) -> IndexArray:
 
     An agent of unknown model is a group of its own.
     """
-    known = [model for model in agents.models if model]
+    models = ["" if model == NOT_STATED else model for model in agents.models]
+    known = list(filter(None, models))
     if len(set(known)) == len(known):
         return np.arange(agents.n)
-    labels = [(model, "" if model else name) for model, name in zip(agents.models, agents.names, strict=True)]
+    labels = [(model, "" if model else name) for model, name in zip(models, agents.names, strict=True)]
     codes = {label: code for code, label in enumerate(sorted(set(labels)))}
     return np.array([codes[label] for label in labels], dtype=np.intp)
 

@@ -472,6 +472,19 @@ def test_under_ten_groups_there_is_no_standard_error(n_groups, told):
     assert mine.notes["se"] == f"{told} of agents; a jackknife needs 10"
 
 
+@pytest.mark.parametrize("unknown", ["", "not stated"])
+def test_agents_of_unknown_model_are_groups_of_their_own(unknown):
+    def found(models):
+        table = table_of(rasch_outcomes(2, 18, 30), models=models)
+        options = {**QUICK, "standard_errors": True}
+        whole = validate(table, protocols=["loao"], strategies=["mid_range"], **options)
+        return whole.protocols["loao"].strategies["mid_range"].se
+
+    alone = found([f"m{i}" for i in range(18)])
+    assert alone["pairs_correct"] > 0
+    assert found([unknown] * 18) == alone
+
+
 @REPEATABLE
 @given(st.integers(0, 2**32 - 1), st.integers(2, 24), st.integers(1, 7))
 def test_rank_figures_without_a_group_are_those_of_the_records_that_stay(seed, n, n_groups):
