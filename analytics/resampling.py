@@ -19,6 +19,11 @@ def generator(seed: int, what: str, *place: int) -> np.random.Generator:
     return np.random.default_rng((seed, _number(what), *place))
 
 
+def fewer_draws(n_draws: int, n_agents: int) -> int:
+    """Return n_draws up to 512 agents, and half as many for each doubling beyond, at least an eighth."""
+    return int(n_draws >> min(max((n_agents - 1).bit_length() - 9, 0), 3))
+
+
 def resampled_counts(seed: int, what: str, n: int, n_draws: int, *, first: int = 0) -> npt.NDArray[np.int64]:
     """How often each of n units is met in n draws with replacement, shape (n_draws, n); rows sum to n.
 

@@ -179,11 +179,12 @@ def solver(
 
     product: of K with vectors, (..., n).
     diagonal: (n,); what K is near to.
+    Raises SelectionError (model_unfinished): where a small K is singular.
     """
     n = diagonal.size
     if n <= MAX_DENSE:
         whole = product(np.eye(n)).T
-        return lambda target: np.asarray(np.linalg.solve(whole, target), dtype=np.float64)
+        return lambda target: _eliminated(whole, target)
     from scipy.sparse.linalg import LinearOperator, bicgstab  # not for a program that fits nothing
 
     system = LinearOperator((n, n), matvec=product, dtype=np.float64)
@@ -193,6 +194,15 @@ def solver(
         return np.asarray(bicgstab(system, target, rtol=SOLVED, atol=0.0, M=near)[0], dtype=np.float64)
 
     return solved
+
+
+def _eliminated(whole: FloatArray, target: FloatArray) -> FloatArray:
+    try:
+        return np.asarray(np.linalg.solve(whole, target), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        raise SelectionError(
+            "the outcomes tell no ability from another: all are alike", code="model_unfinished"
+        ) from None
 
 
 def passing_of(abilities: FloatArray, difficulties: FloatArray) -> FloatArray:

@@ -21,7 +21,7 @@ from scipy.special import ndtri, stdtrit
 
 from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.errors import CoreError
-from analytics.resampling import generator, resampled_counts
+from analytics.resampling import fewer_draws, generator, resampled_counts
 
 PairVariances = Callable[[FloatArray, FloatArray], FloatArray]
 
@@ -62,8 +62,6 @@ def pair_variances(outcomes: FloatArray, v: FloatArray) -> FloatArray:
 
 
 N_DRAWS = 10_000
-N_AGENTS_ALL_DRAWS = 512
-N_DRAWS_LARGE = 1_250
 MIN_TASKS = 5
 FEW_AGENTS, FEW_AGENTS_CHUNK, CHUNK = 64, 1024, 256  # more draws of few agents, where calls cost most
 FEW_PAIRS = 16  # by a product of matrices they cost more than one by one
@@ -91,13 +89,12 @@ class Maxima(NamedTuple):
 
 
 def draws_for(n_agents: int) -> int:
-    """Return B: 10,000 up to 512 agents, half of that for each doubling beyond, at least 1,250.
+    """Return B: 10,000, or `fewer_draws` for many agents.
 
     The level holds for any B, as c is an order statistic of B + 1; with 1,250 it scatters by 0.6 points about
     95%, with 10,000 by 0.2.
     """
-    doublings = max(n_agents - 1, 1).bit_length() - N_AGENTS_ALL_DRAWS.bit_length() + 1
-    return max(N_DRAWS >> max(doublings, 0), N_DRAWS_LARGE)
+    return fewer_draws(N_DRAWS, n_agents)
 
 
 def upper_place(n_draws: int) -> int:

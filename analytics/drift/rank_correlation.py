@@ -16,7 +16,7 @@ from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.errors import CoreError
 from analytics.resampling import generator
 
-N_DRAWS, MIN_DRAWS = 500, 62
+N_DRAWS = 500
 CHUNK_CELLS = 4_000_000
 BLOCK_CELLS = 1_000_000
 N_BITS = 64  # of a word
@@ -96,14 +96,6 @@ def nulls(
         lambda sums, counts: np.concatenate([_null_rhos(sums, counts), _null_pairs(sums, counts)]),
     )
     return _means(both[: len(subsets)]), _means(both[len(subsets) :])
-
-
-def draws_for(n_agents: int) -> int:
-    """Return how many permuted matrices tell a mean: 500 up to 512 agents, half for each doubling beyond.
-
-    The correlation of n agents scatters by 1/√(n − 1) over draws, so that their mean is known as well.
-    """
-    return max(N_DRAWS >> max((n_agents - 1).bit_length() - 9, 0), MIN_DRAWS)
 
 
 def skill(rho: float | None, rho_null: float | None) -> float | None:

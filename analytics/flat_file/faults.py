@@ -160,8 +160,8 @@ class Limits:
         """Refuse `n` trials of rows that are means if they are too many."""
         if self.n_averaged is not None and n > max(self.n_averaged, MAX_AVERAGED * n_rows):
             raise refuse(
-                f"the rows stand for {n:,} trials by n_averaged; more than {self.n_averaged:,} are at most "
-                f"{MAX_AVERAGED} a row"
+                f"n_averaged adds up to {n:,} trials; at most {self.n_averaged:,} are allowed, or "
+                f"{MAX_AVERAGED} for each row"
             )
 
     def check_names(self, n_characters: int) -> None:

@@ -98,7 +98,7 @@ def passes_alone(agents: Sequence[str]) -> tuple[str, ...]:
 
 
 def repeats_of_failures(means: FloatArray, n_places: CountArray) -> Mask:
-    """Find agents that passed each task of the fewest trials and failed once on each of more, (n_agents,)."""
+    """Find agents that passed all tasks of the fewest trials and failed on all others, (n_agents,)."""
     ran = n_places > 0
     fewest = np.where(ran, n_places, np.iinfo(n_places.dtype).max).min(axis=1, initial=1 << 30)
     more = ran & (n_places > fewest[:, None])

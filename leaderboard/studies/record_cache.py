@@ -197,7 +197,7 @@ class AgentRowCache:
     def _usual_keys(
         self, keys: dict[int, str], delivered: DeliveriesByAgent, tasks: Sequence[Task], counting: Counting
     ) -> dict[int, str]:
-        """Return the keys that parts had before conditions were named; what they ran under stays the same."""
+        """Return the keys from before conditions were named, and take over the counts of what agents ran."""
         named = () if counting.settings == "comparable" else counting.settings
         if not self.one_by_one or any(one.temperature is not None for one in named):
             return keys

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray
-from analytics.drift.rank_correlation import draws_for, nulls
+from analytics.drift.rank_correlation import N_DRAWS, nulls
 from analytics.frames import pandas_there
 from analytics.outcome_table import OutcomeTable
 from analytics.programs import one_blas_thread
+from analytics.resampling import fewer_draws
 from analytics.tables import NOT_STATED
 from selection.bands import Band, mid_range, table_band
 from selection.errors import SelectionError
@@ -151,8 +152,8 @@ def validate(
     other_estimators: whether the errors of the estimators that are not the policy's are measured too.
     jobs, spread: processes of this machine, or how units are spread instead; no number depends on it.
     other_bands: whether bands of other widths are validated, and overlaps with the band given.
-    n_null_draws: permuted matrices for rho_null and pairs_null; None: as many as `draws_for` says; 0 leaves
-        them, skill and kappa out.
+    n_null_draws: permuted matrices for rho_null and pairs_null; None: 500, or `fewer_draws` for many agents,
+        of whom a draw scatters less; 0 leaves them, skill and kappa out.
     progress: called with the folds done of every strategy under every protocol.
     """
     names = tuple(STRATEGIES) if strategies is None else tuple(strategies)
@@ -186,7 +187,7 @@ def validate(
         coverage_of=policy_strategy if coverage else "",
         no_coverage=too_many(coverage_operations(policy_strategy, available.values(), first)),
     )
-    n_null = draws_for(agents.n) if n_null_draws is None else n_null_draws
+    n_null = fewer_draws(N_DRAWS, agents.n) if n_null_draws is None else n_null_draws
     with one_blas_thread():
         spread = spread or (processes(jobs) if jobs > 1 else None)
         measured = _measured(_prepared(study, available, run, n_null), available, run, spread, progress)

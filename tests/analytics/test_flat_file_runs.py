@@ -139,7 +139,7 @@ def test_a_label_is_a_number_from_0_to_1(column):
 def test_a_few_means_of_a_stranger_stand_for_so_many_trials():
     rows = [row(f"t{i}", outcome="1", n="32767") for i in range(2)]
     assert parse(rows[:1]).n_rows == 32_767
-    with pytest.raises(FlatFileError, match="stand for 65,534 trials by n_averaged; more than 20,000 are at"):
+    with pytest.raises(FlatFileError, match="adds up to 65,534 trials; at most 20,000 are allowed"):
         parse(rows, limits=DELIVERED)
     many = [row(f"t{i}", outcome="1", n="20") for i in range(1_500)]
     assert parse(many, limits=DELIVERED).n_rows == 30_000

@@ -8,7 +8,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from analytics.drift.rank_correlation import (
-    draws_for,
     kendall,
     midranks,
     rho_null,
@@ -214,9 +213,3 @@ def test_the_interval_is_the_jackknife_of_fishers_z():
 )
 def test_a_perfect_order_and_none_have_no_interval(a, b, rho):
     assert (spearman(a, b), spearman_interval(a, b)) == (rho, None)
-
-
-def test_as_many_draws_as_tell_a_mean():
-    assert [draws_for(n) for n in (2, 57, 512, 513, 1024, 1025, 2000, 5000)] == [500] * 3 + [250] * 2 + [
-        125
-    ] * 2 + [62]

@@ -315,3 +315,8 @@ def test_the_arrays_of_a_fit_refuse_to_be_written_to():
     fitted = fit(passed(3, 4, 5))
     assert not fitted.abilities.flags.writeable
     assert not fitted.difficulties.flags.writeable
+
+
+def test_a_step_that_nothing_decides_is_refused():
+    with refused(SelectionError, "model_unfinished", match="tell no ability from another"):
+        rasch.solver(lambda up: 0.0 * up, np.ones(3))(np.ones(3))
