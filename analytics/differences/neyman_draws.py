@@ -68,6 +68,7 @@ FEW_PAIRS = 16  # by a product of matrices they cost more than one by one
 FIRST_CHUNK = 16
 TAIL = 24.0  # a bound of the spread fails with a chance of at most e^-24 in a draw of a pair
 MARGIN = 1e-3  # of single precision, in what is compared with the bound
+LARGEST_STEP, ROUNDED = (1 << 14) - 1, 3  # u in 16 bits; how many steps a difference of two may be off
 MAX_CELLS = 1 << 21  # gathered at once
 MAX_PAIRS = 1 << 18  # found before they are computed
 Single = npt.NDArray[np.float32]
@@ -245,6 +246,8 @@ class _Draw:
         self._u = ((sums - pairs.sums[:, None]) / k + noise.T) * (k + 2)
         self._q = squares + 0.5 + pairs.beyond[:, None] - self._t**2 / 2
         self._gaps = self._u.astype(np.float32)
+        self._scale = LARGEST_STEP / max(float(np.abs(self._gaps).max()), 1e-30)
+        self._steps = np.rint(self._gaps * np.float32(self._scale)).astype(np.int16)
         self._shifts = (self._t * np.sqrt(floor / 2)).astype(np.float32)
         self._most, self._fewest = self._shifts.max(axis=1), self._shifts.min(axis=1)
         self._planes = [
@@ -269,11 +272,13 @@ class _Draw:
         if not limit.size:
             return
         shift = np.maximum(self._most[a] - self._fewest[others], self._most[others] - self._fewest[a])
-        near = self._gaps[others] - self._gaps[a]
-        near *= near
-        place, drawn = np.divmod(np.flatnonzero(near >= (limit - shift * shift)[:, None]), near.shape[1])
+        least = np.sqrt(np.maximum(limit - shift * shift, 0.0)) * self._scale - ROUNDED
+        steps = self._steps[others] - self._steps[a]
+        near = np.abs(steps, out=steps) >= np.minimum(least, 2 * LARGEST_STEP + 1).astype(np.int16)[:, None]
+        place, drawn = np.divmod(np.flatnonzero(near), near.shape[1])
         b = a + 1 + place if isinstance(others, slice) else others[place]
-        exact = near[place, drawn] + (self._shifts[b, drawn] - self._shifts[a, drawn]) ** 2 >= limit[place]
+        gaps = self._gaps[b, drawn] - self._gaps[a, drawn]
+        exact = gaps**2 + (self._shifts[b, drawn] - self._shifts[a, drawn]) ** 2 >= limit[place]
         found = np.broadcast_arrays(a, b[exact], drawn[exact])
         self._found.append(found)
         self._n_found += len(found[1])
