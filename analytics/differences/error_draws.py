@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from analytics.differences.finite_errors import AgentError
-from analytics.differences.neyman_draws import upper_place
+from analytics.differences.neyman_draws import pooled_upper_point
 from analytics.errors import CoreError
 from analytics.resampling import generator
 
@@ -172,9 +172,7 @@ def may_be_first_by_tasks(ahead: FloatArray, lead: FloatArray, place: int, *, le
 
 def least_by_tasks(ahead: FloatArray, df: float) -> float:
     """Return what c_a is at least where tasks judge: c̄ of T_a², (n_draws, n_agents), or t_{df,.95}."""
-    place = upper_place(ahead.size)
-    pooled = math.sqrt(np.partition(ahead, place - 1, axis=None)[place - 1])
-    return max(pooled, float(stdtrit(df, 0.95)))
+    return max(math.sqrt(pooled_upper_point(ahead)), float(stdtrit(df, 0.95)))
 
 
 def _n_reaching(

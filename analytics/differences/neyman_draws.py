@@ -155,7 +155,7 @@ def ahead(
             above = 0.05 * (1 + 4 / math.sqrt(drawn.stop))
             reached = float(np.quantile(squares[: drawn.stop, unknown_noise], 1 - above))
             floor = max(floor, reached) if reached else least
-    reached = max(_upper_point(squares[:, unknown_noise]), least)
+    reached = max(pooled_upper_point(squares[:, unknown_noise]), least)
     if reached < max(floors) and known is not None:
         return ahead(outcomes, names, v, unknown_noise, seed=seed, n_draws=n_draws, weights=weights)
     for drawn, floor in zip(parts, floors, strict=True):
@@ -166,9 +166,11 @@ def ahead(
     return Maxima(squares, floor)
 
 
-def _upper_point(squares: FloatArray) -> float:
-    place = upper_place(squares.size)
-    return float(np.partition(squares, place - 1, axis=None)[place - 1])
+def pooled_upper_point(squares: FloatArray) -> float:
+    """Return the upper 5% point of all T_a² together, 0 where fewer than 5% of them are above 0."""
+    found = squares[squares > 0.0]  # few, and only they need an order
+    place = upper_place(squares.size) - (squares.size - found.size)
+    return float(np.partition(found, place - 1)[place - 1]) if place > 0 else 0.0
 
 
 def _parts(n_draws: int, n_chunk: int) -> list[slice]:
