@@ -265,7 +265,7 @@ def count_trials(texts: Any) -> int:
         is_copy = texts.astype(str).duplicated()
         if is_copy[is_repeat].all():
             first = texts[is_repeat].iloc[0]
-            rule = f"{is_repeat.sum():,} rows are copies of others, as of agent {quoted(str(first['agent']))}"
+            rule = f"some rows are copies of others, as of agent {quoted(str(first['agent']))}"
             rule += f" on task {quoted(str(first['task']))}; delete them, or number trials in a column trial"
             raise refuse(rule)
         texts["trial"] = trials.astype(str)
@@ -379,6 +379,11 @@ def _parse_delimited(text: str) -> Any:
             rows = []
         n_fields[mark] = sorted(len(row) for row in rows if row) or [1]
     mark = max(DELIMITERS, key=lambda mark: n_fields[mark][len(n_fields[mark]) // 2])
+    last = text[max(text.rfind("\n"), text.rfind("\r")) + 1 :]
+    n_last, n_usual = last.count(mark) + 1, n_fields[mark][len(n_fields[mark]) // 2]
+    if last.strip() and '"' not in last and n_last < n_usual:
+        rule = f"the last line has fewer cells, {n_last} instead of {n_usual}, and does not end"
+        raise refuse(f"{rule}; the file may be cut off: complete that line, or remove it")
     n_cells = max(text.count("\n"), text.count("\r")) * n_fields[mark][-1]
     if n_fields[mark][-1] > MAX_HEADS:
         raise refuse(f"{n_fields[mark][-1]:,} columns; use at most {MAX_HEADS:,}, or a row for each result")
@@ -473,8 +478,11 @@ def _find_table(cells: Any, options: TableOptions) -> _Table:
     for name in ("agent", "task", "outcome"):
         if name not in known:
             raise refuse(f"{name}: no column is called so; {_ask_which(heads, name)}")
-    if any(i and not text and i not in known.values() for i, text in heads.items()):
-        raise refuse("a column has no head; name it, or delete it")
+    nameless = [i for i, text in heads.items() if i and not text and i not in known.values()]
+    if nameless:
+        row = int((body[nameless] != "").any(axis=1).idxmax()) + 1
+        rule = f"row {row:,} has a value in a column without a head"
+        raise refuse(f"{rule}; name the column, or delete the value")
     names = heads | {i: name for name, i in known.items() if name != "agent" or i != known.get("model")}
     _check_repeated(names.values())
     frame = body.rename(columns=names)[[name for name in names.values() if name]]
@@ -598,8 +606,7 @@ def _read_values(table: _Table, epoch: date, options: TableOptions) -> tuple[Any
     if "valid" in frame:
         blank &= frame["valid"].map(TRUTH.get).ne(False)
     if blank_is is None and blank.any() and frame["outcome"][~blank].eq("1").all():
-        rule = f"{blank.sum():,} results are blank and all others passed; say what blank means"
-        raise refuse(f"{rule}: --blank fail or --blank missing")
+        raise refuse("all results are passes or blank; say what blank means: --blank fail or --blank missing")
     if blank_is == "fail":
         frame.loc[blank, "outcome"] = "0"
         return frame, table.rows, 0

@@ -260,7 +260,7 @@ def test_rows_of_one_agent_and_task_are_its_trials():
     table = OutcomeTable.from_frame(frame)
     np.testing.assert_array_equal(table.means, [[0.5, 1], [0.5, 0]])
     np.testing.assert_array_equal(table.n_valid, [[2, 2], [2, 2]])
-    assert "4 rows are copies of others" in faults_of(pd.concat([small(), small()]))[0][2]
+    assert "some rows are copies of others" in faults_of(pd.concat([small(), small()]))[0][2]
 
 
 def test_an_alias_stands_for_its_column():

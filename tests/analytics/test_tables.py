@@ -458,7 +458,7 @@ REFUSED = {
     "each row twice": (
         "a.csv",
         "agent;task;outcome\nA;x;1\nA;x;1\nA;y;0\nA;y;0\n",
-        '2 rows are copies of others, as of agent "A" on task "x"; delete them, or number trials in a column',
+        'some rows are copies of others, as of agent "A" on task "x"; delete them, or number trials in a column',
     ),
     "German dates": (
         "a.csv",
@@ -520,12 +520,17 @@ REFUSED = {
     "ticks and blanks": (
         "a.csv",
         "agent;x;y\nA;✓;\nB;;✓\n",
-        "2 results are blank and all others passed; say what",
+        "all results are passes or blank; say what blank means",
+    ),
+    "a file that was cut off": (
+        "a.csv",
+        "agent,task,outcome\nA,x,1\nB,x",
+        "the last line has fewer cells, 2 instead of 3, and does not end; the file may be cut off",
     ),
     "an uneven row": (
         "a.csv",
         "agent;task;outcome\nA;x;1\nB;x;1;2\n",
-        "a column has no head; name it, or delete it",
+        "row 3 has a value in a column without a head; name the column",
     ),
     "a date with dots": (
         "a.csv",

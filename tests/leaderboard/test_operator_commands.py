@@ -69,6 +69,10 @@ class TestTasks:
             ("name\n", ["the list has no task"]),
             ('{"name": 7}', ["row 1, name", "a name is text"]),
             ('{"name": "a"}\n{', ["row 2: the line is not JSON"]),
+            (
+                '{"name": "a", "n": ' + "9" * 5000 + "}",
+                ["row 1: the line is not JSON: a number has too many digits"],
+            ),
             ('{"name": "a", "position": true}', ["position"]),
             (b"name\n\xff\n", ["not UTF-8"]),
             (b"name\n" + b"a" * 2**24, ["longer than 16 MiB"]),

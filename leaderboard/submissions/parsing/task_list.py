@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analytics.flat_file import MAX_COLUMNS, MAX_FAULTS, Fault, name_rule, unique
+from analytics.flat_file import MAX_COLUMNS, MAX_FAULTS, Fault, name_rule, unique, whole_number
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing.flat import faulty_file
 
@@ -76,7 +76,7 @@ def _records(path: Path, text: str) -> Iterator[dict[str, Any]]:
             if not line.strip():
                 continue
             try:
-                record = json.loads(line, object_pairs_hook=unique)
+                record = json.loads(line, object_pairs_hook=unique, parse_int=whole_number)
             except (ValueError, RecursionError) as error:
                 raise _whole(path, f"the line is not JSON: {error}", row=number) from None
             if not isinstance(record, dict):

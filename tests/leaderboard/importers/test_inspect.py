@@ -339,6 +339,7 @@ def test_zstandard_that_is_damaged_or_has_another_sum(refusal, tmp_path, damage)
     [
         ({"readme.txt": "x"}, "the archive has no header.json"),
         ({"header.json": "{"}, "header.json: the text is not JSON"),
+        ({"header.json": "9" * 5000}, "header.json: the text is not JSON: a number has too many digits"),
         ({"header.json": "[]"}, "an object is expected, not a list"),
         ({"header.json": {"eval": 7}}, "eval: an object is expected, not a number"),
         ({"header.json": HEADER, "summaries.json": {}}, "summaries.json: a list is expected, not an object"),

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, excerpt, printable, unique
+from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, excerpt, printable, unique, whole_number
 
 MAX_SHOWN = 80  # characters of a path
 MAX_DEPTH = 200  # objects and lists in each other; Python itself gives up near 1,000
@@ -142,7 +142,7 @@ def parse(data: bytes, *, n_bytes: int) -> Any:
     if deepest > MAX_DEPTH:
         raise Unreadable(f"objects and lists lie {deepest:,} deep; at most {MAX_DEPTH} are read")
     try:
-        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=unique)
+        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=unique, parse_int=whole_number)
     except UnicodeDecodeError as error:
         raise Unreadable(f"the text is not UTF-8: {error.reason} at byte {error.start:,}") from None
     except json.JSONDecodeError as error:
