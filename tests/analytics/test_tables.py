@@ -458,7 +458,7 @@ REFUSED = {
     "each row twice": (
         "a.csv",
         "agent;task;outcome\nA;x;1\nA;x;1\nA;y;0\nA;y;0\n",
-        'some rows are copies of others, as of agent "A" on task "x"; delete them, or number trials in a column',
+        'some rows are copies of others, as of agent "A" on task "x"; delete them, or number trials',
     ),
     "German dates": (
         "a.csv",
