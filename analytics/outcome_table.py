@@ -221,8 +221,8 @@ def _by_setting(
     task: CodeArray, setting: CodeArray, outcome: FloatArray, weight: FloatArray | None
 ) -> _SettingMoments:
     """Sum the trials of each setting of each task in ascending order of value, then of weight."""
-    columns = (outcome, setting, task)
-    order = np.lexsort(columns if weight is None else (weight, *columns))
+    columns = (outcome, setting, task) if weight is None else (weight, outcome, setting, task)
+    order = slice(None) if _ascends(task) else np.lexsort(columns)
     task, setting, outcome = task[order], setting[order], outcome[order]
     first = np.ones(task.size, dtype=np.bool_)
     first[1:] = (task[1:] != task[:-1]) | (setting[1:] != setting[:-1])
@@ -241,8 +241,13 @@ def _by_setting(
 
 def _sums_by_value(task: CodeArray, values: FloatArray, n_tasks: int) -> FloatArray:
     """Sum the values of each task in ascending order, so that the order they came in leaves no trace."""
-    order = np.lexsort((values, task))
+    order = slice(None) if _ascends(task) else np.lexsort((values, task))
     return np.asarray(np.bincount(task[order], weights=values[order], minlength=n_tasks), dtype=np.float64)
+
+
+def _ascends(task: CodeArray) -> bool:
+    """Whether the tasks ascend, none twice, so that there is nothing to order."""
+    return bool((task[1:] > task[:-1]).all())
 
 
 def _cell_means(settings: _SettingMoments, n_tasks: int) -> tuple[FloatArray, CountArray]:

@@ -123,9 +123,10 @@ def alike(x: FloatArray, ran: Mask) -> tuple[IndexArray, IndexArray, FloatArray]
     x, ran: (n, m); 0 where not run.
     Returns: a task of each group, the group of each task, and the number of its tasks.
     """
-    patterns = np.packbits(ran, axis=0).T
-    keys = np.hstack([patterns, x.sum(axis=0)[:, None].view(np.uint8)])
-    keys = np.ascontiguousarray(keys).view(np.dtype((np.void, keys.shape[1])))[:, 0]
+    keys = x.sum(axis=0)
+    if not ran.all():
+        keys = np.hstack([np.packbits(ran, axis=0).T, keys[:, None].view(np.uint8)])
+        keys = np.ascontiguousarray(keys).view(np.dtype((np.void, keys.shape[1])))[:, 0]
     _, task, group, size = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     return task, group, size.astype(np.float64)
 

@@ -138,9 +138,9 @@ def ahead(
     def find(drawn: slice, floor: float) -> None:
         w = weights(k, seed, drawn.stop - drawn.start, first=drawn.start)
         draw = _Draw(pairs, w, noise[drawn], floor)
-        for a, (in_all, rest, limit) in enumerate(pairs.rows(floor, least)):
+        for a, (in_all, limit) in enumerate(pairs.rows(floor, least)):
             draw.all_of(a, in_all)
-            draw.reaching(a, rest, limit)
+            draw.reaching(a, limit)
         draw.finish()
         squares[drawn, order] = np.maximum(squares[drawn, order], draw.largest.T)
 
@@ -193,36 +193,33 @@ class _Pairs:
         self.beyond = v * (self.k + 2) ** 2
         self._squares, self._products = np.einsum("ij,ij->i", x, x), self.cells[:n_rows] @ self.cells.T
         self._limits = 0.0, 0.0
-        self._rows: list[tuple[IndexArray | slice, IndexArray | slice, Single]] = []
+        self._rows: list[tuple[IndexArray | slice, Single]] = []
 
-    def rows(self, floor: float, least: float) -> list[tuple[IndexArray | slice, IndexArray | slice, Single]]:
-        """Divide the pairs of each row: all draws of the first, those of the second that reach a limit.
+    def rows(self, floor: float, least: float) -> list[tuple[IndexArray | slice, Single]]:
+        """Divide the pairs of each row: all draws of the first; of all that follow, those that reach a limit.
 
-        Their limits, of (u_a − u_b)² + floor·(t_a − t_b)²/2, are least where one agent's noise is known.
+        Their limits, of (u_a − u_b)² + floor·(t_a − t_b)²/2, are least where one agent's noise is known; a
+        pair that is not gone through so has an infinite one.
         """
         if self._limits != (floor, least):
             self._limits = floor, least
             self._rows = [self._row(a, floor, least) for a in range(self.n_rows)]
         return self._rows
 
-    def _row(
-        self, a: int, floor: float, least: float
-    ) -> tuple[IndexArray | slice, IndexArray | slice, Single]:
-        unknown = self.unknown[a + 1 :]
-        others = np.arange(a + 1, len(self.cells)) if self.unknown[a] else a + 1 + np.flatnonzero(unknown)
+    def _row(self, a: int, floor: float, least: float) -> tuple[IndexArray | slice, Single]:
+        others = slice(a + 1, None)
+        judged = self.unknown[others] | self.unknown[a]
         apart = self._squares[others] + self._squares[a] - 2 * self._products[a, others].astype(np.float64)
         spread = _least_spread(np.maximum(apart, 0.0), self.k)
         limit = np.where(self.unknown[a] & self.unknown[others], floor, least)
         # one draw in fifty or more reaches the limit (5.5 = 2.35²)
-        dense = (limit * spread <= 5.5 * apart) | (others.size <= FEW_AGENTS)
+        dense = judged & ((limit * spread <= 5.5 * apart) | (np.count_nonzero(judged) <= FEW_AGENTS))
         if np.count_nonzero(dense) < FEW_PAIRS:
             dense[:] = False
         limit *= (spread + 1 + self.beyond[others] + self.beyond[a]) * (1 - MARGIN)
-        parts: list[IndexArray | slice] = [others[dense], others[~dense]]
-        for i, part in enumerate((dense, ~dense)):
-            if part.all() and part.size == unknown.size:
-                parts[i] = slice(a + 1, None)  # seen without a copy
-        return parts[0], parts[1], limit[~dense].astype(np.float32)
+        limit[dense | ~judged] = np.inf
+        in_all = others if dense.all() else a + 1 + np.flatnonzero(dense)  # a slice is seen without a copy
+        return in_all, limit.astype(np.float32)
 
 
 def _least_spread(apart: FloatArray, k: int) -> FloatArray:
@@ -269,19 +266,20 @@ class _Draw:
             self.largest[others] = np.maximum(self.largest[others], signed)
             np.maximum(self.largest[a], 0.0 - signed.min(axis=0), out=self.largest[a])
 
-    def reaching(self, a: int, others: IndexArray | slice, limit: Single) -> None:
-        """Go through the pairs of one agent in the draws that reach a limit."""
-        if not limit.size:
+    def reaching(self, a: int, limit: Single) -> None:
+        """Go through the pairs of one agent with all that follow in the draws that reach a limit."""
+        if np.isinf(limit).all():
             return
+        others = slice(a + 1, None)
         shift = np.maximum(self._most[a] - self._fewest[others], self._most[others] - self._fewest[a])
         least = np.sqrt(np.maximum(limit - shift * shift, 0.0)) * self._scale - ROUNDED
         steps = self._steps[others] - self._steps[a]
         near = np.abs(steps, out=steps) >= np.minimum(least, 2 * LARGEST_STEP + 1).astype(np.int16)[:, None]
         place, drawn = np.divmod(np.flatnonzero(near), near.shape[1])
-        b = a + 1 + place if isinstance(others, slice) else others[place]
+        b = a + 1 + place
         gaps = self._gaps[b, drawn] - self._gaps[a, drawn]
         exact = gaps**2 + (self._shifts[b, drawn] - self._shifts[a, drawn]) ** 2 >= limit[place]
-        found = np.broadcast_arrays(a, b[exact], drawn[exact])
+        found = np.full(np.count_nonzero(exact), a), b[exact], drawn[exact]
         self._found.append(found)
         self._n_found += len(found[1])
         if self._n_found >= MAX_PAIRS:

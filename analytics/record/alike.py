@@ -188,7 +188,8 @@ def _where(trials: ComparedTrials, positions: CodeArray | slice) -> ComparedTria
 
 
 def _cumulative(parts: Sequence[ComparedTrials], runs: CodeArray) -> str:
-    ordered = [_where(part, np.argsort(runs[part.rows.setting], kind="stable")) for part in parts]
+    several = [part for part in parts if _repeated(part).any()]
+    ordered = [_where(part, np.argsort(runs[part.rows.setting], kind="stable")) for part in several]
     improving = [one for part in ordered if (one := only_improving(part.rows.task, part.outcome)) is not None]
     if not improving:
         return ""

@@ -83,7 +83,7 @@ def fit(
     Raises SelectionError (model_unfinished).
     """
     ran = ~np.isnan(outcomes)
-    x = np.where(ran, outcomes, 0.0)
+    x = outcomes if ran.all() else np.where(ran, outcomes, 0.0)
     first = np.arange(len(x)) if first is None else first
     is_graded = np.count_nonzero((x > 0.0) & (x < 1.0)) > GRADED_FROM * np.count_nonzero(ran)
     abilities, difficulties = _begin(x, ran, start)
@@ -97,7 +97,8 @@ def fit(
     for _ in range(MAX_STEPS):
         passing = passing_of(abilities, difficulties)
         expected = n_run * passing
-        curvature = expected * (1.0 - passing)
+        left_over = squares - float((passing * (2.0 * passed - expected)).sum()) if is_graded else 0.0
+        curvature = np.multiply(expected, np.subtract(1.0, passing, out=passing), out=passing)
         precision = dispersion / spread
         of_abilities = curvature.sum(axis=1) + precision
         of_difficulties = curvature.sum(axis=0) + size / DIFFICULTY_VARIANCE
@@ -106,10 +107,7 @@ def fit(
         for_abilities = of_agents - expected.sum(axis=1) - apart * precision - pull * means
         for_difficulties = expected.sum(axis=0) - of_groups - size * difficulties / DIFFICULTY_VARIANCE
         new_spread = _spread(apart, variances)
-        new_dispersion = 1.0
-        if is_graded:
-            left_over = squares - float((passing * (2.0 * passed - expected)).sum())
-            new_dispersion = min(left_over / float(curvature.sum()), MAX_DISPERSION)
+        new_dispersion = min(left_over / float(curvature.sum()), MAX_DISPERSION) if is_graded else 1.0
         slope = max(np.abs(for_abilities).max(), np.abs(for_difficulties / size).max())
         left = max(slope, abs(new_spread - spread), abs(new_dispersion - dispersion))
         if left < LARGEST_DERIVATIVE:
