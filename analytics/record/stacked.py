@@ -452,4 +452,6 @@ def _table(
 
 def _stack(lines: Sequence[AgentRow], field: str, n_tasks: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     rows = [getattr(line, field) for line in lines]
+    if rows and all(one is rows[0] for one in rows):
+        return np.broadcast_to(np.asarray(rows[0], dtype=dtype), (len(rows), n_tasks))  # held once
     return read_only(np.array(rows, dtype=dtype).reshape(len(rows), n_tasks))

@@ -40,9 +40,11 @@ from leaderboard.studies.models import AgentScores, TaskSubset, VerifiedReferenc
 from leaderboard.studies.record_cache import (
     FASTEST,
     KINDS,
+    N_DIGEST,
     TEMPERATURE,
     by_agent,
     delivery_of,
+    digest_of,
     join_counts,
     names_of,
     positions,
@@ -322,12 +324,11 @@ def flags(
         gains = only_better(task[valid], as_delivered(both["value"])[valid], place[valid])
     if row is None:
         return "", gains, ()
-    # The means stand first among the arrays that are kept: their bytes find whoever may be alike
     means = np.asarray(row.means).astype(KINDS["means"])
-    first = Substr("arrays", 1, means.nbytes, output_field=BinaryField())
+    first = Substr("arrays", 1, N_DIGEST, output_field=BinaryField())
     cached = AgentScores.objects.filter(agent__benchmark=of.policy.benchmark, n_tasks=means.size)
     cached = cached.filter(agent__merged_into=None).exclude(agent_id=of.agent).select_related("agent")
-    identical = list(cached.alias(first=first).filter(first=means.tobytes()).order_by("agent__name"))
+    identical = list(cached.alias(first=first).filter(first=digest_of(means)).order_by("agent__name"))
     groups = identical_agents(np.stack([*(stored_means(one) for one in identical), means]))
     names, mine = [one.agent.name for one in identical], len(identical)
     same = tuple(names[i] for group in groups if mine in group for i in group if i != mine)
@@ -342,19 +343,22 @@ def get_or_compute_reference(now: "Snapshot") -> None:
     record = now.record
     verified = [i for i, one in enumerate(record.about) if one.trust == "verified"]
     means = np.ascontiguousarray(record.table.means[verified], KIND)
-    sha256 = hashlib.sha256(means.tobytes() + repr(now.task_ids).encode()).hexdigest()
-    same = VerifiedReference.objects.filter(benchmark=now.benchmark, sha256=sha256)
+    digest = hashlib.sha256(means.data)
+    digest.update(repr(now.task_ids).encode())
+    same = VerifiedReference.objects.filter(benchmark=now.benchmark, sha256=digest.hexdigest())
     if same.update(judged_upto=now.data_version):
         return
     from selection.plausibility import reference
 
     computed = reference(means, is_pass_fail=not any(record.n_graded[i] for i in verified))
+    compressor = zlib.compressobj(FASTEST)
+    parts = [compressor.compress(one.data) for one in (means, computed.difficulties.astype(KIND))]
     made = {
-        "sha256": sha256,
+        "sha256": digest.hexdigest(),
         "tasks": now.task_ids,
         "n_agents": len(verified),
         "is_pass_fail": computed.is_pass_fail,
-        "arrays": zlib.compress(means.tobytes() + computed.difficulties.astype(KIND).tobytes(), FASTEST),
+        "arrays": b"".join([*parts, compressor.flush()]),
     }
     VerifiedReference.objects.update_or_create(benchmark=now.benchmark, defaults=made)
 

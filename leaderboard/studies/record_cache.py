@@ -5,8 +5,7 @@ and which conditions are compared. Outcomes never change, so that a part with th
 
 An agent's part of the record as bytes, so that a recompute reads only the outcomes that are new.
 
-All but the means are compressed: of one trial each a hundredth is left, and bytes travel as text of twice
-their length.
+They are compressed: of one trial each a hundredth is left, and bytes travel as text of twice their length.
 """
 
 import hashlib
@@ -15,6 +14,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -56,25 +56,35 @@ KINDS = {
     "n_too_few": "<i4",
     "asked": "?",
 }
-FASTEST = 1
+FASTEST, N_DIGEST = 1, hashlib.sha256().digest_size
 OTHERS = {name: kind for name, kind in KINDS.items() if name != "means"}
 PLAIN = tuple(one.name for one in fields(AgentRow) if one.name not in (*KINDS, "repeats", "people"))
 
 
 def pack(row: AgentRow) -> tuple[bytes, dict[str, Any]]:
-    """The means, the other arrays one after the other, compressed, and what is no array."""
+    """A digest of the means, these and the other arrays, each part compressed, and what is no array."""
     means, *others = (np.asarray(getattr(row, name)).astype(kind).tobytes() for name, kind in KINDS.items())
     plain = {name: getattr(row, name) for name in PLAIN} | {"repeats": row.repeats.as_plain()}
     if row.people is not None:
         plain["people"] = row.people.as_plain()
-    return means + zlib.compress(b"".join(others), FASTEST), plain
+    return digest_of(row.means) + zlib.compress(means, FASTEST) + _compressed(b"".join(others)), plain
+
+
+def digest_of(means: FloatArray) -> bytes:
+    """Return what stored arrays begin with: it finds whoever has the same means."""
+    return hashlib.sha256(np.asarray(means).astype(KINDS["means"]).tobytes()).digest()
+
+
+@lru_cache(maxsize=4)
+def _compressed(others: bytes) -> bytes:
+    """Compress what is often alike: agents of one trial each, without costs, differ in their means alone."""
+    return zlib.compress(others, FASTEST)
 
 
 def unpack(stored: AgentScores, known: dict[bytes, bytes] | None = None) -> AgentRow:
     """The row; `known` holds what was decompressed before, as most agents of one trial each have the same."""
     known = {} if known is None else known
-    content, means = dict(stored.content["row"]), stored_means(stored)
-    compressed, offset = bytes(memoryview(stored.arrays)[means.nbytes :]), 0
+    content, (means, compressed), offset = dict(stored.content["row"]), _parted(stored), 0
     if compressed not in known:
         known[compressed] = zlib.decompress(compressed)
     values = known[compressed]
@@ -89,7 +99,14 @@ def unpack(stored: AgentScores, known: dict[bytes, bytes] | None = None) -> Agen
 
 
 def stored_means(stored: AgentScores) -> FloatArray:
-    return np.frombuffer(stored.arrays, KINDS["means"], stored.n_tasks)
+    return _parted(stored)[0]
+
+
+def _parted(stored: AgentScores) -> tuple[FloatArray, bytes]:
+    """The means, and the other arrays, compressed."""
+    reader = zlib.decompressobj()
+    means = reader.decompress(memoryview(stored.arrays)[N_DIGEST:])
+    return np.frombuffer(means, KINDS["means"]), reader.unused_data
 
 
 CELLS = ("n_tasks", "n_asked_tasks", "n_outcomes")  # of Held, for each agent and condition
@@ -142,6 +159,7 @@ class AgentRowCache:
         self.counts_by_key = {one.key: one.content["held"] for one in self.stored.values()}
         self.rows: dict[tuple[str, str], AgentRow] = {}
         self.known: dict[bytes, bytes] = {}
+        self.arrays: dict[bytes, np.ndarray[Any, Any]] = {}
         self.settings = sorted(submissions.settings_of(benchmark).items(), key=repr)
         # An agent with full runs at two temperatures makes temperature part of everyone's conditions.
         self.one_by_one = len({facets[TEMPERATURE] for facets, _ in self.settings}) < 2
@@ -173,7 +191,7 @@ class AgentRowCache:
             condition_of = dict(zip(agents, compared.condition, strict=True))
             here = replace(compared, condition=tuple(condition_of[pk] for pk in some))
             reduced = agent_rows(**source, counting=counting, compared=here)
-            self.rows |= zip((names[pk] for pk in some), reduced, strict=True)
+            self.rows |= zip((names[pk] for pk in some), map(self._shared, reduced), strict=True)
 
         absent = [pk for pk, key in keys.items() if key not in self.counts_by_key or not self.one_by_one]
         for some in self._read_at_once(absent, delivered):
@@ -206,6 +224,17 @@ class AgentRowCache:
             if usual[pk] in self.counts_by_key:
                 self.counts_by_key.setdefault(key, self.counts_by_key[usual[pk]])
         return usual
+
+    def _shared(self, row: AgentRow) -> AgentRow:
+        """Let arrays that are alike be held once, as many are where each agent has one trial of each task."""
+        arrays: dict[str, Any] = {}
+        for name in OTHERS:
+            array = np.ascontiguousarray(getattr(row, name))
+            digest = hashlib.sha256(name.encode() + array.data).digest()
+            if digest not in self.arrays:
+                self.arrays[digest] = array.copy()
+            arrays[name] = self.arrays[digest]
+        return replace(row, **arrays)
 
     def line(self, name: tuple[str, str]) -> AgentRow:
         if name not in self.rows:

@@ -163,15 +163,15 @@ class Teaching:
 
     def _residuals(self, batch: IndexArray, of: Mask | None, folds: IndexArray) -> FloatArray:
         rows = np.array([one.row for one in self.full_runs], dtype=np.intp)
-        outcomes = self.outcomes[rows]
         whole = np.array([one.score for one in self.full_runs])
-        truth = whole if of is None else np.nanmean(outcomes[:, of], axis=1)
-        seen, z = np.full(outcomes.shape, np.nan), np.zeros(rows.size)
-        seen[:, batch] = outcomes[:, batch]
+        truth = whole if of is None else np.nanmean(self.outcomes[rows][:, of], axis=1)
+        z = np.zeros(rows.size)
         for f in range(int(folds.max(initial=-1)) + 1):
             out = np.flatnonzero(folds == f)
+            seen = np.full((out.size, self.outcomes.shape[1]), np.nan)
+            seen[:, batch] = self.outcomes[np.ix_(rows[out], batch)]
             model, means = self._without(tuple(rows[out].tolist())), self.model.means[rows[out]]
-            scores, se, _ = estimates(model, seen[out], means, slice(None) if of is None else of)
+            scores, se, _ = estimates(model, seen, means, slice(None) if of is None else of)
             known = se > 0  # where nothing was left out there is no error
             z[out[known]] = (truth[out] - scores)[known] / se[known]
         return z
