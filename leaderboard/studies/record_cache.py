@@ -56,6 +56,7 @@ KINDS = {
     "n_too_few": "<i4",
     "asked": "?",
 }
+FORM = 2  # of stored arrays; what has another one is read again
 FASTEST, N_DIGEST = 1, hashlib.sha256().digest_size
 OTHERS = {name: kind for name, kind in KINDS.items() if name != "means"}
 PLAIN = tuple(one.name for one in fields(AgentRow) if one.name not in (*KINDS, "repeats", "people"))
@@ -424,7 +425,7 @@ def join_counts(
 
 def keys_of(delivered: DeliveriesByAgent, tasks: Sequence[Task], counting: Counting) -> dict[int, str]:
     counted = asdict(counting) | {"universe": None}  # it has become the tasks
-    shared = _sha256([ESTIMATOR_VERSION, PLAIN, [task.pk for task in tasks], counted])
+    shared = _sha256([ESTIMATOR_VERSION, FORM, PLAIN, [task.pk for task in tasks], counted])
 
     def deciding(one: submissions.AcceptedSubmission) -> list[Any]:
         of = one.submission
