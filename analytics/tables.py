@@ -47,9 +47,9 @@ from analytics.flat_file.values import TRUTH, text_of
 from analytics.frames import FrameRefused as FrameRefused
 from analytics.frames import pandas_there
 from analytics.programs import use_pandas
+from analytics.text import NOT_STATED
 from analytics.workbooks import OLE, ZIP, bounded
 
-NOT_STATED = "not stated"  # as files say of a scaffold or a model
 DELIMITERS = ("\t", ";", "|", ",")
 MAX_TEXT_CELLS, MAX_HEADS = 20_000_000, 50_000
 N_LOOKED, N_NAMED = 50, 8  # rows in which the header is looked for, and heads that a refusal lists

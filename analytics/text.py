@@ -19,6 +19,7 @@ DIGITS = 3
 MIN_DECIMALS, MAX_DECIMALS = 3, 7
 MAX_VALUE = 1e9
 NOTHING = "–"
+NOT_STATED = "not stated"  # as files say of a scaffold or a model
 LONGEST_NAME = 80
 
 

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.outcome_table import OutcomeTable
+from analytics.text import NOT_STATED
 from selection import rasch
 from selection.bands import HI, LO, N_AGENTS_PROVISIONAL, latest_agents, tasks_in_bands
 from selection.leave_out import SharedGram, shared_gram
@@ -279,7 +280,9 @@ def nested_plan(agents: CompleteAgents, by: Literal["agent", "scaffold", "date"]
 
 
 def _within_scaffold(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fold, ...] | str:
-    members = _members(agents.scaffolds)
+    members = {name: rows for name, rows in _members(agents.scaffolds).items() if name != NOT_STATED}
+    if not members:
+        return "no scaffold is stated"
     large = {name: rows for name, rows in members.items() if rows.size >= N_AGENTS_WITHIN_SCAFFOLD}
     if not large:
         largest = max(members, key=lambda name: members[name].size)

@@ -29,10 +29,9 @@ from analytics.harness.quality import (
 )
 from analytics.harness.stability import PageTest, rank_stability, split_half
 from analytics.harness.tensor import ScoreTensor
-from analytics.text import counted
+from analytics.text import NOT_STATED, counted
 
 N_DRAWS = 2000
-NOT_STATED = "not stated"
 MANDATORY_METADATA = (
     "task count",
     "task categories",

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from analytics.text import NOT_STATED as NOT_STATED
 from analytics.text import counted as counted
 from analytics.text import enumerated
 from selection.schema.board import AtTarget, Line, Standings, TargetLine, TrialsAdvice
@@ -55,7 +56,6 @@ MAX_NAMED = 10  # of the agents that could be the best
 # What one unranked agent does, and what several do.
 FOLDED = ("shares another version's row", "share another version's row")
 LACKING = ("has missing results", "have missing results")
-NOT_STATED = "not stated"  # as files say of a model or a scaffold
 
 # -------------------------------------------------------------------------------------------------- the board
 

@@ -17,7 +17,7 @@ from analytics.frames import pandas_there
 from analytics.outcome_table import OutcomeTable
 from analytics.programs import one_blas_thread
 from analytics.resampling import fewer_draws
-from analytics.tables import NOT_STATED
+from analytics.text import NOT_STATED
 from selection.bands import Band, mid_range, table_band
 from selection.errors import SelectionError
 from selection.folds import (

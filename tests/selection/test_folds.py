@@ -62,6 +62,14 @@ def test_inside_each_scaffold_of_ten():
     assert held_and_trained(found)["a03"] == ([3], [0, 1, 2, 4, 5, 6, 7, 8, 9])
 
 
+def test_agents_whose_scaffold_is_not_stated_are_not_of_one():
+    found = plan("within_scaffold", anyone(24, scaffolds=["not stated"] * 12 + ["A"] * 12))
+    assert {fold.pool for fold in found.folds} == {"A"}
+    assert (
+        plan("within_scaffold", anyone(12, scaffolds=["not stated"] * 12)).reason == "no scaffold is stated"
+    )
+
+
 def test_no_scaffold_of_ten():
     found = plan("within_scaffold", anyone(15, scaffolds=["A"] * 9 + ["B"] * 6))
     assert found.folds == ()
