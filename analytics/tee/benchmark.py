@@ -84,12 +84,14 @@ class TrialOutcomes:
             {name: values[mask] for name, values in self.columns.items()}, self.outcome[mask]
         )
 
-    def of_agent(self, name: str) -> dict[str, Any]:
-        """Return the columns of one agent, its outcomes among them."""
-        mine = self.columns["agent"] == name
-        return {column: values[mine] for column, values in self.columns.items()} | {
-            "outcome": self.outcome[mine]
-        }
+    def by_agent(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Give each agent's name and columns, its outcomes among them, by code point."""
+        names, agent = np.unique(self.columns["agent"], return_inverse=True)
+        ends = np.cumsum(np.bincount(agent, minlength=names.size))
+        parts = np.split(np.argsort(agent, kind="stable"), ends[:-1])
+        for name, rows in zip(names.tolist(), parts, strict=False):  # without rows there is one empty part
+            columns = {column: values[rows] for column, values in self.columns.items()}
+            yield name, columns | {"outcome": self.outcome[rows]}
 
 
 def variance_study(
@@ -286,8 +288,7 @@ def _projections(
 def _agents(
     outcomes: TrialOutcomes, complete: Collection[str], on_board: Mapping[str, BoardEstimate]
 ) -> Iterator[dict[str, Any]]:
-    for name in np.unique(outcomes.columns["agent"]).tolist():
-        mine = outcomes.of_agent(name)
+    for name, mine in outcomes.by_agent():
         facets = [facet for facet in FACETS if facet != "run" and np.unique(mine[facet]).size > 1]
         if not facets and np.unique(mine["task"]).size == mine["task"].size:
             continue
