@@ -2,14 +2,14 @@
 
 632 agents × 1,581 tasks × 1 trial are simulated, and 200 × 500, both axes divided by √10; with `large`
 2,000 × 5,000, which is 10⁷ outcomes, and 632 × 1,581; with `huge` 5,000 × 20,000, which is 10⁸, and 10⁷.
-Each size has a server of its own. With `load` or `board` nothing follows that step. What is timed is
-what an operator, a clock or a reader starts: `manage.py load`, the board from nothing, the board after one
+Each size has a server of its own. With the first word of a step, nothing follows that step. What is timed
+is what an operator, a clock or a reader starts: `manage.py load`, the board from nothing, the board after one
 more agent has run the subset, nested validation by leaving one agent out and by time of the policy's
 strategy, and the board's page from a web worker that has never made it. Memory is the largest sum over all
 processes at work, PostgreSQL's among them, of what each holds for itself and its part of what they share
 (PSS), looked at four times a second. Growth is the power of the number of outcomes, told by the processor
 time of the same processes: that is what the seconds come to where nothing else runs.
-Run with `python -m perf.scale [load|board] [large|huge]`; `large` takes an hour of an idle machine.
+Run with `python -m perf.scale [load|board|one|validation] [large|huge]`; `large` takes an hour of an idle machine.
 """
 
 import atexit
@@ -54,7 +54,8 @@ class Taken:
 def main() -> None:
     words = sys.argv[1:]
     sizes = (WHOLE, HUGE) if "huge" in words else (TENTH, WHOLE) if "large" in words else (HUNDREDTH, TENTH)
-    steps = STEPS[:1] if "load" in words else STEPS[:2] if "board" in words else STEPS
+    last = next((i for i, step in enumerate(STEPS) if step.split()[0] in words), len(STEPS) - 1)
+    steps = STEPS[: last + 1]
     small, large = (measured(*size, steps) for size in sizes)
     grown = math.log(math.prod(sizes[1]) / math.prod(sizes[0]))
     print("seconds, processor seconds, memory")
@@ -181,8 +182,10 @@ def take_steps(home: Path, n_agents: int, n_tasks: int, wanted: list[str]) -> No
         return
     write(one, agents=range(n_agents, n_agents + 1), n_tasks=n_tasks, n_trials=1, tasks=tasks)
     timed(ONE, lambda: (stored(one), made()))
-    timed(VALIDATION, validated)
-    served()
+    if VALIDATION in wanted:
+        timed(VALIDATION, validated)
+    if PAGE in wanted:
+        served()
 
 
 def written(home: Path, n_agents: int, n_tasks: int) -> list[Path]:
