@@ -9,7 +9,7 @@ strategy, and the board's page from a web worker that has never made it. Memory 
 processes at work, PostgreSQL's among them, of what each holds for itself and its part of what they share
 (PSS), looked at four times a second. Growth is the power of the number of outcomes, told by the processor
 time of the same processes: that is what the seconds come to where nothing else runs.
-Run with `python -m perf.scale [load|board|one|validation] [large|huge]`; `large` takes an hour of an idle machine.
+Run with `python -m perf.scale [load|board|one|validation] [large|huge]`; `large` takes half an hour.
 """
 
 import atexit
