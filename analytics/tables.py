@@ -382,7 +382,7 @@ def _parse_delimited(text: str) -> Any:
     last = text[max(text.rfind("\n"), text.rfind("\r")) + 1 :]
     n_last, n_usual = last.count(mark) + 1, n_fields[mark][len(n_fields[mark]) // 2]
     if last.strip() and '"' not in last and n_last < n_usual:
-        rule = f"the last line has fewer cells, {n_last} instead of {n_usual}, and does not end"
+        rule = f"the last line has {n_last} of {n_usual} cells, and no end of line follows"
         raise refuse(f"{rule}; the file may be cut off: complete that line, or remove it")
     n_cells = max(text.count("\n"), text.count("\r")) * n_fields[mark][-1]
     if n_fields[mark][-1] > MAX_HEADS:

@@ -525,7 +525,7 @@ REFUSED = {
     "a file that was cut off": (
         "a.csv",
         "agent,task,outcome\nA,x,1\nB,x",
-        "the last line has fewer cells, 2 instead of 3, and does not end; the file may be cut off",
+        "the last line has 2 of 3 cells, and no end of line follows; the file may be cut off",
     ),
     "an uneven row": (
         "a.csv",
