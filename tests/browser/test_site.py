@@ -12,6 +12,7 @@ from tests.browser import boards
 from tests.browser.accessibility import violations
 from tests.browser.looking import asked_for, emulate, rows, too_wide
 from tests.browser.pages import ROWS
+from tests.browser.waiting import wait_until
 
 pytestmark = pytest.mark.django_db
 PAGES = [
@@ -72,6 +73,6 @@ def test_the_board_is_within_its_budget(browser, site):
 def test_a_file_that_is_opened_from_the_disk_leads_on(browser, site):
     browser.get(Path(site[0], "index.html").as_uri())
     browser.find_element("link text", "Scores").click()
-    assert browser.current_url.endswith("index-plot-scores.html#plot")
+    wait_until(browser, lambda browser: browser.current_url.endswith("index-plot-scores.html#plot"))
     browser.find_element("css selector", "#ranking .who").click()
-    assert "/agents/" in browser.current_url
+    wait_until(browser, lambda browser: "/agents/" in browser.current_url)
