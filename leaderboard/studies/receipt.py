@@ -44,7 +44,6 @@ from leaderboard.studies.record_cache import (
     TEMPERATURE,
     by_agent,
     delivery_of,
-    digest_of,
     join_counts,
     names_of,
     positions,
@@ -325,10 +324,11 @@ def flags(
     if row is None:
         return "", gains, ()
     means = np.asarray(row.means).astype(KINDS["means"])
+    digest = hashlib.sha256(means.tobytes()).digest()
     first = Substr("arrays", 1, N_DIGEST, output_field=BinaryField())
     cached = AgentScores.objects.filter(agent__benchmark=of.policy.benchmark, n_tasks=means.size)
     cached = cached.filter(agent__merged_into=None).exclude(agent_id=of.agent).select_related("agent")
-    identical = list(cached.alias(first=first).filter(first=digest_of(means)).order_by("agent__name"))
+    identical = list(cached.alias(first=first).filter(first=digest).order_by("agent__name"))
     groups = identical_agents(np.stack([*(stored_means(one) for one in identical), means]))
     names, mine = [one.agent.name for one in identical], len(identical)
     same = tuple(names[i] for group in groups if mine in group for i in group if i != mine)

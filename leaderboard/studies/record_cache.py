@@ -68,12 +68,8 @@ def pack(row: AgentRow) -> tuple[bytes, dict[str, Any]]:
     plain = {name: getattr(row, name) for name in PLAIN} | {"repeats": row.repeats.as_plain()}
     if row.people is not None:
         plain["people"] = row.people.as_plain()
-    return digest_of(row.means) + zlib.compress(means, FASTEST) + _compressed(b"".join(others)), plain
-
-
-def digest_of(means: FloatArray) -> bytes:
-    """Return what stored arrays begin with: it finds whoever has the same means."""
-    return hashlib.sha256(np.asarray(means).astype(KINDS["means"]).tobytes()).digest()
+    digest = hashlib.sha256(means).digest()  # finds whoever has the same means
+    return digest + zlib.compress(means, FASTEST) + _compressed(b"".join(others)), plain
 
 
 @lru_cache(maxsize=4)

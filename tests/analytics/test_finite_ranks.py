@@ -235,7 +235,9 @@ def mixed(n, k, kind):
     if kind == "thirds":
         outcomes[3] = np.round(rng.random(k) * 3) / 3
     untold = np.ones(n, dtype=bool) if kind == "all unknown" else np.arange(n) % 3 > 0
-    return outcomes, np.where(np.arange(n) % 4, 0.0, 0.5 / k), untold
+    v = np.where(np.arange(n) % 4, 0.0, 0.5 / k)
+    v[-1] = 50.0 if kind == "one far off" else v[-1]  # a step of 16 bits is wider than most differences
+    return outcomes, v, untold
 
 
 def reaching(squares, floor):
@@ -243,7 +245,7 @@ def reaching(squares, floor):
 
 
 @pytest.mark.parametrize("few", [0, 64])
-@pytest.mark.parametrize("kind", ["all unknown", "some known", "thirds"])
+@pytest.mark.parametrize("kind", ["all unknown", "some known", "thirds", "one far off"])
 @pytest.mark.parametrize(("n", "k"), [(7, 12), (13, 150)])
 def test_how_far_others_are_ahead_pair_by_pair(monkeypatch, n, k, kind, few):
     """One pair after another in the draws that reach the floor, or all draws at once."""

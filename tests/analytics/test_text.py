@@ -311,9 +311,9 @@ def test_what_does_not_move_is_not_said_again_every_few_seconds(capsys, monkeypa
     with progress_bar("work", "folds") as show:
         show(0, 900)
         time.sleep(0.2)
-    told = capsys.readouterr().err  # a slow machine may say before that there is nothing to count yet
-    assert told.splitlines().count("work: 0 of 900 folds") == 1
-    assert "folds; still at work" not in told
+    printed = capsys.readouterr().err  # a slow machine may say before that there is nothing to count yet
+    assert printed.splitlines().count("work: 0 of 900 folds") == 1
+    assert "folds; still at work" not in printed
     monkeypatch.setattr(programs, "STILL", 3)
     begun, printed = time.monotonic(), 0
     with progress_bar("work", "folds") as show:
