@@ -213,8 +213,10 @@ class _Pairs:
         spread = _least_spread(np.maximum(apart, 0.0), self.k)
         limit = np.where(self.unknown[a] & self.unknown[others], floor, least)
         # one draw in fifty or more reaches the limit (5.5 = 2.35²)
-        dense = judged & ((limit * spread <= 5.5 * apart) | (np.count_nonzero(judged) <= FEW_AGENTS))
-        if np.count_nonzero(dense) < FEW_PAIRS:
+        dense = judged & (limit * spread <= 5.5 * apart)
+        if np.count_nonzero(judged) <= FEW_AGENTS:
+            dense = judged
+        elif np.count_nonzero(dense) < FEW_PAIRS:
             dense[:] = False
         limit *= (spread + 1 + self.beyond[others] + self.beyond[a]) * (1 - MARGIN)
         limit[dense | ~judged] = np.inf
