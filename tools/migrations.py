@@ -1,7 +1,7 @@
-"""Write the initial migrations anew: one an app, each table made whole in one step.
+"""Write the initial migrations anew: one an app, each table made whole, and all of an app in one step.
 
 What `makemigrations` writes makes tables first and adds keys, indexes and constraints to them one by one, and
-Django builds all models again after each: an empty database took 14 s of processor to migrate.
+Django builds all models again after each: an empty database took 14 s of processor to migrate, now 1.3.
 
 Run after a change of models, before the first release: `python tools/migrations.py`. What the release
 stores is then kept anew, too (tools/release.py).
@@ -15,6 +15,10 @@ from types import SimpleNamespace
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+DJANGOS = "\n\n\nclass Migration(migrations.Migration):\n\n    initial = True\n\n"
+OURS = (
+    "\nfrom leaderboard.initial_migration import InitialMigration\n\n\nclass Migration(InitialMigration):\n"
+)
 APPS = ("accounts", "catalog", "submissions", "studies", "boards", "operations", "pages")
 sys.path.insert(0, str(ROOT))
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
@@ -39,7 +43,8 @@ def main() -> None:
         folder = ROOT / "leaderboard" / app / "migrations"
         for old in folder.glob("0*.py"):
             old.unlink()
-        (folder / "0001_initial.py").write_text(MigrationWriter(migration, include_header=False).as_string())
+        text = MigrationWriter(migration, include_header=False).as_string()
+        (folder / "0001_initial.py").write_text(text.replace(DJANGOS, OURS))
     subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", "leaderboard"], cwd=ROOT, check=True)
     if "--no-release" not in sys.argv:
         subprocess.run([sys.executable, "-W", "ignore", "tools/release.py"], cwd=ROOT, check=True)

@@ -6,12 +6,10 @@ import pgtrigger.compiler
 import pgtrigger.migrations
 from django.conf import settings
 from django.db import migrations, models
+from leaderboard.initial_migration import InitialMigration
 
 
-class Migration(migrations.Migration):
-
-    initial = True
-
+class Migration(InitialMigration):
     dependencies = [
         ('auth', '0012_alter_user_first_name_max_length'),
         ('pghistory', '0007_auto_20250421_0444'),

@@ -6,12 +6,10 @@ import pgtrigger.compiler
 import pgtrigger.migrations
 from django.conf import settings
 from django.db import migrations, models
+from leaderboard.initial_migration import InitialMigration
 
 
-class Migration(migrations.Migration):
-
-    initial = True
-
+class Migration(InitialMigration):
     dependencies = [
         ('accounts', '0001_initial'),
         ('pghistory', '0007_auto_20250421_0444'),

@@ -5,12 +5,10 @@ import pgtrigger.migrations
 import uuid
 from django.conf import settings
 from django.db import migrations, models
+from leaderboard.initial_migration import InitialMigration
 
 
-class Migration(migrations.Migration):
-
-    initial = True
-
+class Migration(InitialMigration):
     dependencies = [
         ('accounts', '0001_initial'),
         ('catalog', '0001_initial'),

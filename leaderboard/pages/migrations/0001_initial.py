@@ -1,11 +1,9 @@
 import django.db.models.functions.datetime
 from django.db import migrations, models
+from leaderboard.initial_migration import InitialMigration
 
 
-class Migration(migrations.Migration):
-
-    initial = True
-
+class Migration(InitialMigration):
     dependencies = [
     ]
 

@@ -3,12 +3,10 @@ import django.db.models.deletion
 import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
+from leaderboard.initial_migration import InitialMigration
 
 
-class Migration(migrations.Migration):
-
-    initial = True
-
+class Migration(InitialMigration):
     dependencies = [
         ('catalog', '0001_initial'),
     ]
