@@ -11,7 +11,9 @@ from urllib.parse import urlencode
 
 import numpy as np
 import numpy.typing as npt
-from django.db.models import F
+from django.db.models import FloatField, IntegerField
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
@@ -87,7 +89,7 @@ def compare_page(benchmark: Benchmark, params: QueryDict) -> dict[str, Any]:
         "all": every,
         "agents": agents,
         "faults": faults,
-        "selects": _selects(every, agents or _suggested(every)),
+        "selects": _selects(every, agents or _suggested(board, target, every)),
     }
     if faults or len(agents) < MIN_AGENTS:
         return page
@@ -95,11 +97,17 @@ def compare_page(benchmark: Benchmark, params: QueryDict) -> dict[str, Any]:
 
 
 def _entries(board: Board, target: str) -> list[Any]:
-    """The entries of a board in its order, each with its trust and these fields for the target alone."""
-    fields = {name: F(f"line__at__{target}__{name}") for name in ("tied_with", "correction", "folded_under")}
-    fields |= {name: F(f"line__{name}") for name in ("trust", "cost_usd", "cost_basis")}
-    fields |= {"place": F(f"line__at__{target}__rank")}
-    return list(board.entries.order_by("position").defer("line").annotate(**fields))
+    """The entries of a board in its order, without their lines, each with its trust, cost and rank."""
+    return list(
+        board.entries.order_by("position")
+        .defer("line")
+        .annotate(
+            trust=KT("line__trust"),
+            cost_usd=Cast(KT("line__cost_usd"), FloatField()),
+            cost_basis=KT("line__cost_basis"),
+            place=Cast(KT(f"line__at__{target}__rank"), IntegerField()),
+        )
+    )
 
 
 def _choose(values: Sequence[str], every: Sequence[Entry]) -> tuple[list[Any], list[str]]:
@@ -116,11 +124,12 @@ def _choose(values: Sequence[str], every: Sequence[Entry]) -> tuple[list[Any], l
     return chosen[:MAX_AGENTS], faults
 
 
-def _suggested(every: Sequence[Any]) -> list[Any]:
+def _suggested(board: Board, target: str, every: Sequence[Any]) -> list[Any]:
     first = next((one for one in every if one.place), None)
     if first is None:
         return []
-    tied = {place for lo, hi in first.tied_with for place in range(lo, hi + 1)}
+    ranges = board.entries.values_list(f"line__at__{target}__tied_with", flat=True).get(pk=first.pk)
+    tied = {place for lo, hi in ranges for place in range(lo, hi + 1)}
     tied_agents = [one for one in every if one.position in tied]
     return [first, *sorted(tied_agents, key=lambda one: one.place or 0)][:N_SUGGESTED]
 
@@ -165,15 +174,18 @@ def _compare(benchmark: Benchmark, page: dict[str, Any], critical: float | None)
         first = "" if one is reference else "?" + urlencode([("a", pk) for pk in (one.agent_id, *rest)])
         without = "?" + urlencode([("a", pk) for pk in rest]) if len(rest) >= MIN_AGENTS else ""
         changes.append((one, first, without))
+    standings = visible_standings(board, board.entries.filter(agent__in=keys))
+    lines = {line.agent: line for line in standings.agents}
+    own = [(one, lines[one.name], lines[one.name].at[target]) for one in agents]
     names = [("agents", one.name) for one in agents]
     parameters = urlencode([*names, ("target", target)])
     return {
         "reference": reference,
-        "facts": _facts(board, target, page["all"], agents),
+        "facts": _facts(words.tasks_of(standings, target), page["all"], own),
         "verdict": (verdict_of(differences), rest_of(differences)),
         "is_newer": data_version != board.data_version,
         # Those that the board lowers, or folds, as versions of one agent.
-        "versions": [one.name for one in agents if one.correction or one.folded_under],
+        "versions": [one.name for one, _, at in own if at.correction or at.folded_under],
         "twin": f"{reverse('api:compare', args=[benchmark.slug])}?{parameters}",
         "chart": compare_chart(differences, str(reference.name), tells_trust=page["tells_trust"]),
         "agent_ids": keys,
@@ -356,21 +368,17 @@ def _cell(outcome: float) -> str:
 
 
 def _facts(
-    board: Board, target: str, every: Sequence[Any], agents: Sequence[Any]
+    tasks: str, every: Sequence[Any], own: Sequence[tuple[Any, Line, AtTarget]]
 ) -> list[tuple[str, list[tuple[SafeString | str, bool]]]]:
     """A row for each fact that an agent states: its label, and by agent the text, and whether it differs."""
-    read = board.entries.filter(agent__in=[one.agent_id for one in agents])
-    standings = visible_standings(board, read)
-    lines = {line.agent: line for line in standings.agents}
     believed = words.believed(
         {one.agent_id: one.cost_usd for one in every if one.cost_usd is not None},
         in_part={one.agent_id for one in every if one.cost_basis == words.IN_PART},
         verified={one.agent_id for one in every if one.trust == Trust.VERIFIED},
     )
-    own = [(one, lines[one.name], lines[one.name].at[target]) for one in agents]
     rows: dict[str, list[SafeString | str]] = {
         "95% rank range": [_range_text(at) for _, _, at in own],
-        f"Score on {words.tasks_of(standings, target)}": [
+        f"Score on {tasks}": [
             "" if at.score is None else score(at) for *_, at in own
         ],
         "Cost per full run": [_cost(line, is_believed=one.agent_id in believed) for one, line, _ in own],

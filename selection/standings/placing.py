@@ -144,7 +144,7 @@ def barred_by(record: Record, i: int) -> str:
 def _lacking(record: Record, tasks: IndexArray, i: int, n_lost: int, of: str) -> str:
     missing = tasks[record.table.n_valid[i, tasks] == 0]
     if missing.size and (record.n_places[i, missing] == 0).all():
-        names = first_names([record.table.tasks[j] for j in missing])
+        names = first_names([record.table.tasks[j] for j in missing[:3]], of=missing.size)
         were = "was" if missing.size == 1 else "were"
         return f"{missing.size} of {_among(tasks.size, of)} {were} not run: {names}"
     n_trials = n_lost + int(record.table.n_valid[i, tasks].sum())
