@@ -4,6 +4,7 @@ import argparse
 import math
 import time
 from collections.abc import Mapping
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from analytics.command_line import (
 from analytics.errors import CoreError
 from analytics.reml import RESIDUAL, FitRefused, VarianceFit, fit, parse
 from analytics.tee.design import WORDS
-from analytics.text import as_text
+from analytics.text import WIDTH, as_text
 
 ESTIMANDS = {"finite": "these tasks", "domain": "tasks like these"}
 STRATA = ("temperature", "judge", "prompt", "category")
@@ -110,7 +111,9 @@ def _variance_of_board(arguments: argparse.Namespace) -> Answer:
     for option in ("outcome", "fixed", "logit", "by", "facets"):
         if getattr(arguments, option):
             raise CoreError(f"--{option} also needs --random TERMS and --outcome COLUMN", code="no_random")
-    result = tee.study_of_file(outcomes_of(arguments))
+    flat = outcomes_of(arguments)
+    n_invalid = np.count_nonzero(~flat.valid)
+    result = tee.study_of_file(flat)
     if not result["available"]:
         raise FitRefused(f"no variance components: {result['reason']}", code="no_components")
     parts = {one["name"]: one for one in result["components"]}
@@ -118,6 +121,7 @@ def _variance_of_board(arguments: argparse.Namespace) -> Answer:
     shown = {
         "model": f"that of a board: {board_model(result)} (--random and --outcome choose another)",
         "outcomes": f"{result['n_rows']:,}",
+        **({LEFT_OUT: f"{n_invalid:,}"} if n_invalid else {}),
         "": [row | {"what it is": parts[row["component"]]["meaning"]} for row in rows],
         "estimated as 0": ", ".join(name for name, one in parts.items() if one["boundary"]) or "none",
         "not measured": "; ".join(result["not_measured"]) or "none",
@@ -126,9 +130,9 @@ def _variance_of_board(arguments: argparse.Namespace) -> Answer:
             for step in result["projections"]
         ],
         "REML criterion": result["criterion"],
-        "method": f"{result['method']} ({result['message']})",
+        "method": result["method"],
     }
-    sentences = result["advice"]["sentences"]
+    sentences = [fill(one, WIDTH) for one in result["advice"]["sentences"]]
     return Answer({"model": board_model(result)} | result, "\n".join([as_text(shown), "", *sentences]))
 
 

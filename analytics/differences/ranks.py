@@ -204,7 +204,7 @@ def check_draws(agents: Sequence[str], n_draws: int, code: str) -> None:
 
 NOTES: Mapping[Method, str] = {
     "variance function": "assumes that agents with one trial are as noisy as those with repeats; if their "
-    "variance is 1.3 times larger, 9% of simulated boards claim a wrong order instead of 5%",
+    "variance is 1.3 times as large, 9% of simulated boards claim a wrong order instead of 5%",
     "neyman": "agents without repeated trials are compared task by task; their differences between tasks "
     "count as error, so rank ranges are usually wider than with repeats",
     "calibration": "estimated scores use the error of their calibration",

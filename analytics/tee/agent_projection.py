@@ -69,7 +69,13 @@ def by_groups(parts: Mapping[str, float], groups: Mapping[str, Any] | None) -> d
 Estimand = Literal["finite", "domain"]
 ESTIMANDS: tuple[Estimand, ...] = ("finite", "domain")
 TARGETS = {"finite": "these tasks", "domain": "tasks like these"}
-CHANGES = {"C": "groups of tasks", "N": "tasks", "V": "prompts", "M": "judges", "R": "trials per task"}
+CHANGES = {
+    "C": "twice as many groups of tasks",
+    "N": "twice as many tasks",
+    "V": "two prompts instead of one",
+    "M": "two judges instead of one",
+    "R": "two trials per task instead of one",
+}
 FACETS = {"prompt": "V", "judge": "M"}
 HALVED, NEGLIGIBLE = math.sqrt(0.5), 1e-9  # share of a standard error whose variance is halved
 
@@ -108,6 +114,8 @@ def advice(
 ) -> dict[str, Any]:
     """Compare what twice as many levels of each measured facet would do to an agent's standard error.
 
+    One trial per task, with one prompt and one judge, is what they are compared with.
+
     variances: components of a benchmark: "task", "agent:task", …, "Residual".
     levels: levels of "prompt" and "judge" that were seen.
     sensitivity: σ_λ² of the panel of judges; None where one judge ran.
@@ -143,8 +151,7 @@ def advice(
         result["now"][estimand] = now
         ses = doubled(se_of, design, reading, letters)
         result["changes"][estimand] = [
-            {"change": f"twice as many {CHANGES[letter]}", "se": se, "share": se / now}
-            for letter, se in ses.items()
+            {"change": CHANGES[letter], "se": se, "share": se / now} for letter, se in ses.items()
         ]
     return result | {"sentences": list(_sentences(result, levels, sensitivity))}
 

@@ -378,9 +378,7 @@ def _facts(
     )
     rows: dict[str, list[SafeString | str]] = {
         "95% rank range": [_range_text(at) for _, _, at in own],
-        f"Score on {tasks}": [
-            "" if at.score is None else score(at) for *_, at in own
-        ],
+        f"Score on {tasks}": ["" if at.score is None else score(at) for *_, at in own],
         "Cost per full run": [_cost(line, is_believed=one.agent_id in believed) for one, line, _ in own],
         "Tokens per full run": [
             "" if line.n_tokens is None else tokens_text(line.n_tokens) for _, line, _ in own

@@ -248,7 +248,9 @@ def _phase(chosen: Choice, rules: Rules, prior: PriorDecisions) -> tuple[Phase, 
         phase, why = "revalidating", prior.revalidating
     elif chosen.line.provisional:
         phase = "provisional"
-        why += f"; they are a preview until {rules.subset_from} agents have run all tasks or were stopped"
+        why += (
+            f"; these tasks are a preview until {rules.subset_from} agents have run all tasks or been stopped"
+        )
     return phase, words.sentence(why)
 
 

@@ -118,7 +118,7 @@ def _below(board: Standings, target: str, more: str, width: int) -> Iterator[str
     same = [f"{one.head} {one.cells[0]}" for one in columns(board, target) if _is_same(one)]
     for part in (
         best + words.confidence_text(board, target),
-        words.scores_text(board, target) + (f" All agents: {', '.join(same)}." if same else ""),
+        words.scores_text(board, target) + (f" The same for all agents: {', '.join(same)}." if same else ""),
         words.trust_text(board),
     ):
         filled = fill(part, width).splitlines()

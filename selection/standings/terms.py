@@ -46,7 +46,7 @@ METHODS = {
     "repeated trials": "computed from repeated trials of each task",
     "variance function": "for agents without repeated trials: computed from the others; assumes that they "
     "vary as much",
-    "upper bound": "with one trial per task, this counts all variation as trial noise, so it is widest",
+    "upper bound": "with one trial per task, this counts all variation as trial noise: a wide interval",
     "neyman": "computed from the spread of differences over tasks; this is an upper bound",
     "domain": "computed from the spread over tasks, treated as a sample",
     "clusters": "computed from the spread over groups of tasks, treated as a sample",

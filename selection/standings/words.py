@@ -98,7 +98,8 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, s
     the = "" if is_all else "the "
     leaders = [line for line in named if line.at[target].rank == best.at[target].rank]
     scores = f"{score}{on}{_for(board, leaders)}."
-    who = f"{best.agent} and {len(leaders) - 1:,} more score highest"
+    others = leaders[1].agent if len(leaders) == 2 else f"{len(leaders) - 1:,} more"
+    who = f"{best.agent} and {others} score highest"
     if len(leaders) == 1:
         who = f"{best.agent} scores highest"
     if not first or len(named) == 1:
@@ -214,7 +215,7 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
     n_lacking = sum(_why_unranked(board, line, target) == LACKING for line in board.agents)
     if n_lacking and not board.targets[target].n_ranked:
         have = "has" if n_lacking == 1 else "have"
-        return f"{n_lacking:,} of {counted(len(board.agents), 'agent')} {have} missing results."
+        return f"{n_lacking:,} of {counted(len(board.agents), 'agent')} {have} too many missing results."
     groups = Counter(_why_unranked(board, line, target) for line in board.agents if not line.at[target].rank)
     if not groups:
         return ""
@@ -418,10 +419,12 @@ def trials_text(trials: TrialsAdvice | None) -> str:
         return ""
     n = trials.n_conditions
     at_most, under = "at most " if trials.upper_bound else "", " under each" if n > 1 else ""
-    options = ", ".join(
-        f"{at_most}{percent(one.se)} points with {counted(one.n_trials, 'trial')}{under}"
-        + ("" if one.cost_usd is None else f" for {money(one.cost_usd)}")
-        for one in trials.options
+    options = enumerated(
+        [
+            f"{at_most}{percent(one.se)} points with {counted(one.n_trials, 'trial')}{under}"
+            + ("" if one.cost_usd is None else f" for {money(one.cost_usd)}")
+            for one in trials.options
+        ]
     )
     known = sentence(trials.why_upper_bound)
     each = f" under each of the {n:,} compared conditions" if n > 1 else ""

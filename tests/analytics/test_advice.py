@@ -20,7 +20,7 @@ def test_twice_the_trials_of_these_tasks():
     result = told({"task": 0.06, "agent:task": 0.04, "Residual": 0.08})
     assert result["now"]["finite"] == pytest.approx(math.sqrt(0.08 / 50))
     (only,) = result["changes"]["finite"]
-    assert only["change"] == "twice as many trials per task"
+    assert only["change"] == "two trials per task instead of one"
     assert only["share"] == pytest.approx(math.sqrt(0.5))
     # what every benchmark has is not said
     assert not any("these tasks" in sentence for sentence in result["sentences"])
@@ -29,7 +29,10 @@ def test_twice_the_trials_of_these_tasks():
 def test_of_tasks_like_these_more_tasks_help_more_than_trials_at_the_same_cost():
     result = told({"task": 0.06, "agent:task": 0.04, "Residual": 0.08})
     tasks, trials = result["changes"]["domain"]
-    assert (tasks["change"], trials["change"]) == ("twice as many tasks", "twice as many trials per task")
+    assert (tasks["change"], trials["change"]) == (
+        "twice as many tasks",
+        "two trials per task instead of one",
+    )
     assert tasks["se"] == pytest.approx(math.sqrt((0.1 + 0.08) / 100))
     assert trials["se"] == pytest.approx(math.sqrt(0.1 / 50 + 0.08 / 100))
 
@@ -54,7 +57,7 @@ def test_measured_prompts_are_compared_with_the_rest():
     result = advice(PARTS | MORE, levels={"prompt": 4, "judge": 1}, n_tasks=50, sensitivity=None)
     by_change = {one["change"]: one["se"] for one in result["changes"]["domain"]}
     assert result["now"]["domain"] == pytest.approx(math.sqrt(0.1 / 50 + 0.0015 + (0.03 + 0.08) / 50))
-    assert by_change["twice as many prompts"] == pytest.approx(
+    assert by_change["two prompts instead of one"] == pytest.approx(
         math.sqrt(0.1 / 50 + 0.0015 / 2 + (0.03 + 0.08) / 100)
     )
     assert by_change["twice as many tasks"] == pytest.approx(
@@ -81,7 +84,7 @@ def test_judges_and_runs_are_in_the_error_that_is_compared():
     result = told(parts, levels={"prompt": 1, "judge": 2}, sensitivity=0.0009)
     assert result["now"]["finite"] == pytest.approx(math.sqrt(0.002 + 0.001 + 0.08 / 50))
     by_change = {one["change"]: one["se"] for one in result["changes"]["finite"]}
-    assert by_change["twice as many judges"] == pytest.approx(math.sqrt(0.002 / 2 + 0.001 + 0.08 / 100))
-    assert by_change["twice as many trials per task"] == pytest.approx(
+    assert by_change["two judges instead of one"] == pytest.approx(math.sqrt(0.002 / 2 + 0.001 + 0.08 / 100))
+    assert by_change["two trials per task instead of one"] == pytest.approx(
         math.sqrt(0.002 + 0.001 / 2 + 0.08 / 100)
     )

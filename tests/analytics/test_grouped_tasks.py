@@ -129,7 +129,7 @@ def test_twice_as_many_groups_help_more_than_twice_as_many_tasks_of_them():
     assert list(by_change) == [
         "twice as many groups of tasks",
         "twice as many tasks",
-        "twice as many trials per task",
+        "two trials per task instead of one",
     ]
     assert by_change["twice as many groups of tasks"] == pytest.approx(math.sqrt(0.5))
     assert by_change["twice as many tasks"] == pytest.approx(math.sqrt((0.03 / 10 + 0.16 / 100) / now))

@@ -26,7 +26,7 @@ def test_half_of_the_agents_is_enough(n_whole, n_ranked):
 
 def test_the_headline_says_why_nobody_is_ranked():
     found = answer(record_of(board(2)))
-    assert words.headline(found) == "No ranking yet: 4 of 6 agents have missing results."
+    assert words.headline(found) == "No ranking yet: 4 of 6 agents have too many missing results."
     assert words.next_step_text(found, words.flags) == (
         "Run `--missing zero_loaded` to count missing results as failures."
     )
@@ -41,4 +41,4 @@ def test_whoever_lost_a_rank_counts_as_one_that_could_have_it():
     at = first.at | {"full": replace(first.at["full"], reason=few)}
     agents = tuple(replace(line, how="estimated", at=at) if line is first else line for line in found.agents)
     told = words.headline(replace(found, agents=agents))
-    assert told == "No ranking yet: 3 of 6 agents have missing results."
+    assert told == "No ranking yet: 3 of 6 agents have too many missing results."

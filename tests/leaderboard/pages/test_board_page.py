@@ -786,7 +786,7 @@ def test_without_a_board_it_says_what_happens_next(client, db, django_assert_num
 def test_a_board_without_a_ranked_agent_stands(client, publish):
     publish({"a": "1" * 5 + "." * 15, "b": "." * 5 + "1" * 15})
     response = client.get("/b/toy")
-    assert "No ranking yet: 2 of 2 agents have missing results." in text_of(response)
+    assert "No ranking yet: 2 of 2 agents have too many missing results." in text_of(response)
     assert len(rows_of(response, "unranked")) == 2
 
 

@@ -256,7 +256,7 @@ def test_advice_compares_what_costs_the_same_over_measured_facets_alone(client, 
     assert "For tasks like these, one agent's error bar is 29% smaller with twice as many tasks and " in text
     assert "For these tasks" not in text
     assert "The effect of more prompts and judges was not measured." in text
-    assert "twice as many prompts" not in text
+    assert "two prompts instead" not in text
     assert "+2 prompts" not in text
 
 
