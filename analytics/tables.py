@@ -68,7 +68,19 @@ NOT_NAMES = {
     *("pass_rate", "solve_rate", "success_rate", "solved_by", "passed_by", "solved", "passed", "rate"),
     *("cost", "price", "time", "duration", "tokens", "steps"),
 }
-NOT_NAMES |= {"passed", "rank", "index", "#"}
+NOT_NAMES |= {
+    "rank",
+    "index",
+    "#",
+    "n",
+    "count",
+    "avg",
+    "avg_score",
+    "mean_score",
+    "overall_score",
+    "pass@1",
+    "Σ",
+}
 PERCENT = re.compile(r"([0-9]+(?:[.,][0-9]+)?) ?%")
 DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]+")
 OF_HUNDRED = re.compile(r"[0-9]{1,3}(?:[.,][0-9]+)?")  # 57.3, of a hundred

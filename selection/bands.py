@@ -251,7 +251,7 @@ def _is_suited(tried: tuple[Attempt, ...], n_tasks: int) -> bool:
 
 
 def _counted(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def _range(attempt: Attempt) -> str:
@@ -275,7 +275,7 @@ def _reason(
 ) -> str:
     if not tried:
         complete = f"only {_counted(n_complete, 'full run')}" if n_complete else "no full run yet"
-        return f"{complete}; at least {N_AGENTS_PROVISIONAL} are needed"
+        return f"{complete}; ranking tasks need at least {N_AGENTS_PROVISIONAL}"
     first, used, tasks = tried[0], tried[-1], _counted(rates.size, "task")
     k, verb = used.k, "has" if used.k <= 1 else "have"
     if not suited:

@@ -124,8 +124,7 @@ def ahead(
     k = outcomes.shape[1]
     if k < MIN_TASKS:
         raise CoreError(
-            f"agents whose trials tell no variance are judged by resampling at least {MIN_TASKS} tasks, "
-            f"not {k}",
+            f"agents without repeated trials need at least {MIN_TASKS} tasks; there are {k}",
             code="few_tasks",
         )
     each = np.ones(len(names), dtype=np.bool_) if known is None or new is None else new

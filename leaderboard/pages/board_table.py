@@ -45,9 +45,9 @@ class BoardLine:
 
     @property
     def half_width(self) -> str:
-        """4.1: half of the 95% interval of its score, in points; empty without one."""
-        at = self.target_result
-        return "" if at.lower is None or at.upper is None else words.percent((at.upper - at.lower) / 2)
+        """4.1: the longer side of the 95% interval of its score, in points; empty without one."""
+        half = words.half_width(self.target_result)
+        return "" if half is None else words.percent(half)
 
     @property
     def ranks(self) -> str:

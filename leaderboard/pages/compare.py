@@ -287,7 +287,9 @@ def compare_chart(
     ends = [end for one in shown for end in (one.value, one.lower, one.upper) if end is not None]
     lo, hi = min([*ends, -0.02]), max([*ends, 0.02])
     drawn, rows, found = [], [], {one.word for one in shown}
-    lede = ["With 95% confidence, the intervals of all pairs of the board are correct at the same time."]
+    lede = []
+    if any(one.lower is not None for one in shown):
+        lede = ["With 95% confidence, the intervals of all pairs of the board are correct at the same time."]
     if "tied" in found:
         lede.append("Outlined: tied, the interval contains 0.")
     if found & {"better", "worse"}:

@@ -17,7 +17,7 @@ from leaderboard.catalog.models import Agent, Benchmark, MissingPlaces, Policy, 
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.models import AgentScores
 from leaderboard.studies.queries import active_subset
-from leaderboard.studies.record_cache import by_agent, keys_of, unpack, voter_of
+from leaderboard.studies.record_cache import by_agent, keys_of, unpacked, voter_of
 from leaderboard.studies.rules import counting_of
 from leaderboard.submissions.queries import deliveries, trusted_accounts
 from selection import single_tasks as single_tasks
@@ -68,8 +68,8 @@ def read_outcomes(benchmark: Benchmark) -> OutcomeGrid:
     cached = AgentScores.objects.filter(agent__benchmark=benchmark, agent__in=delivered)
     cached = cached.select_related("agent__scaffold", "agent__model").order_by("agent__name")
     right = [one for one in cached if one.key == keys[one.agent_id]]
-    decompressed = dict[bytes, bytes]()
-    rows = [(one.agent, row) for one in right if (row := unpack(one, decompressed)).n_deliveries]
+    read = unpacked(right)
+    rows = [(one.agent, row) for one, row in read if row.n_deliveries]
     trusted = trusted_accounts(benchmark)
     voters = [voter_of(agent, delivered[agent.pk], trusted) for agent, _ in rows]
     return OutcomeGrid(
@@ -83,7 +83,7 @@ def read_outcomes(benchmark: Benchmark) -> OutcomeGrid:
             single_tasks.n_counted(row, zero=missing_fails(policy, is_loaded=row.operator)) for _, row in rows
         ],
         voice=voices(voters, [row.finished for _, row in rows]),
-        n_unread=len(standing.difference(one.agent_id for one in right)),
+        n_unread=len(standing.difference(one.agent_id for one, _ in read)),
     )
 
 

@@ -49,7 +49,7 @@ from leaderboard.studies.record_cache import (
     positions,
     rows_of,
     split,
-    stored_means,
+    unpacked,
     voter_of,
 )
 from leaderboard.studies.rules import counting_of
@@ -329,8 +329,9 @@ def flags(
     cached = AgentScores.objects.filter(agent__benchmark=of.policy.benchmark, n_tasks=means.size)
     cached = cached.filter(agent__merged_into=None).exclude(agent_id=of.agent).select_related("agent")
     identical = list(cached.alias(first=first).filter(first=digest).order_by("agent__name"))
-    groups = identical_agents(np.stack([*(stored_means(one) for one in identical), means]))
-    names, mine = [one.agent.name for one in identical], len(identical)
+    theirs = [(one.agent.name, row.means) for one, row in unpacked(identical)]
+    names, mine = [name for name, _ in theirs], len(theirs)
+    groups = identical_agents(np.stack([*(one for _, one in theirs), means]))
     same = tuple(names[i] for group in groups if mine in group for i in group if i != mine)
     return row.repeats.copies, gains, same
 
@@ -373,7 +374,12 @@ def why_implausible(row: AgentRow | None, of: AgentContext) -> str:
         return ""
     from selection.plausibility import Reference, implausible
 
-    values = np.frombuffer(zlib.decompress(stored.arrays), KIND).reshape(-1, len(stored.tasks))
+    try:
+        values = np.frombuffer(zlib.decompress(stored.arrays), KIND)
+        values = values.reshape(stored.n_agents + 1, len(stored.tasks))
+    except (zlib.error, ValueError):  # damaged: the next recompute makes it anew, and judges all by it
+        stored.delete()
+        return ""
     reference = Reference(values[:-1], values[-1], stored.is_pass_fail)
     _, mine, theirs = np.intersect1d(list(of.names), stored.tasks, assume_unique=True, return_indices=True)
     return implausible(reference.on(theirs), row.means[mine], row.n_trials[mine], n_graded=row.n_graded)

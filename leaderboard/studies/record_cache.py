@@ -12,7 +12,8 @@ import hashlib
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
@@ -59,6 +60,7 @@ KINDS = {
 FORM = 2  # of stored arrays; what has another one is read again
 FASTEST, N_DIGEST = 1, hashlib.sha256().digest_size
 OTHERS = {name: kind for name, kind in KINDS.items() if name != "means"}
+CELL_OF_OTHERS = sum(np.dtype(kind).itemsize for kind in OTHERS.values())  # bytes
 PLAIN = tuple(one.name for one in fields(AgentRow) if one.name not in (*KINDS, "repeats", "people"))
 
 
@@ -78,12 +80,21 @@ def _compressed(others: bytes) -> bytes:
     return zlib.compress(others, FASTEST)
 
 
+class DamagedScores(ValueError):
+    """Stored arrays are not those that were stored. They are read again from the outcomes."""
+
+
 def unpack(stored: AgentScores, known: dict[bytes, bytes] | None = None) -> AgentRow:
-    """The row; `known` holds what was decompressed before, as most agents of one trial each have the same."""
+    """The row; `known` holds what was decompressed before, as most agents of one trial each have the same.
+
+    Raises DamagedScores.
+    """
     known = {} if known is None else known
     content, (means, compressed), offset = dict(stored.content["row"]), _parted(stored), 0
     if compressed not in known:
-        known[compressed] = zlib.decompress(compressed)
+        known[compressed], rest = _decompressed(compressed, stored.n_tasks * CELL_OF_OTHERS)
+        if rest:
+            raise DamagedScores(stored)
     values = known[compressed]
     arrays: dict[str, Any] = {"means": means}
     for name, kind in OTHERS.items():
@@ -95,15 +106,35 @@ def unpack(stored: AgentScores, known: dict[bytes, bytes] | None = None) -> Agen
     return AgentRow(**arrays, **content)
 
 
-def stored_means(stored: AgentScores) -> FloatArray:
-    return _parted(stored)[0]
+def unpacked(rows: Iterable[AgentScores]) -> list[tuple[AgentScores, AgentRow]]:
+    """Unpack those that are not damaged."""
+    known = dict[bytes, bytes]()
+    found = []
+    for one in rows:
+        with suppress(DamagedScores):
+            found.append((one, unpack(one, known)))
+    return found
 
 
 def _parted(stored: AgentScores) -> tuple[FloatArray, bytes]:
     """The means, and the other arrays, compressed."""
+    digest, compressed = bytes(stored.arrays[:N_DIGEST]), memoryview(stored.arrays)[N_DIGEST:]
+    means, others = _decompressed(compressed, stored.n_tasks * np.dtype(KINDS["means"]).itemsize)
+    if hashlib.sha256(means).digest() != digest:
+        raise DamagedScores(stored)
+    return np.frombuffer(means, KINDS["means"]), others
+
+
+def _decompressed(compressed: bytes | memoryview, size: int) -> tuple[bytes, bytes]:
+    """So many bytes, and what follows their end."""
     reader = zlib.decompressobj()
-    means = reader.decompress(memoryview(stored.arrays)[N_DIGEST:])
-    return np.frombuffer(means, KINDS["means"]), reader.unused_data
+    try:
+        values = reader.decompress(compressed, size + 1)
+    except zlib.error as error:
+        raise DamagedScores(str(error)) from error
+    if len(values) != size or not reader.eof:
+        raise DamagedScores(f"{len(values)} bytes of {size}")
+    return values, reader.unused_data
 
 
 CELLS = ("n_tasks", "n_asked_tasks", "n_outcomes")  # of Held, for each agent and condition
@@ -200,7 +231,7 @@ class AgentRowCache:
         compared, names = names_under(keys)
         for pk, name in names.items():
             same = (usual[pk], name[1])
-            if name not in self.stored and (same in self.rows or same in self.stored):
+            if not self._is_stored(name) and (same in self.rows or self._is_stored(same)):
                 self.rows.setdefault(name, self.line(same))
         missing = [pk for pk, name in names.items() if name not in self.rows and name not in self.stored]
         for some in self._read_at_once(missing, delivered):
@@ -232,6 +263,15 @@ class AgentRowCache:
                 self.arrays[digest] = array.copy()
             arrays[name] = self.arrays[digest]
         return replace(row, **arrays)
+
+    def _is_stored(self, name: tuple[str, str]) -> bool:
+        """Whether the database has a row; what is damaged is read again, and stored anew."""
+        if name in self.stored:
+            try:
+                self.line(name)
+            except DamagedScores:
+                del self.stored[name]
+        return name in self.stored
 
     def line(self, name: tuple[str, str]) -> AgentRow:
         if name not in self.rows:

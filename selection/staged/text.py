@@ -143,7 +143,7 @@ def shown(replay: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, An
     is_mean = n_seeds > 1
     rows = {
         "verdict": verdict["text"],
-        "agents": f"{replay['n_agents']} with full runs on {replay['n_tasks']} tasks, {order}",
+        "agents": f"{replay['n_agents']} with full runs on {counted(replay['n_tasks'], 'task')}, {order}",
         **(
             {"replays": f"{n_seeds} with different random seeds; figures are means (smallest to largest)"}
             if is_mean
@@ -155,7 +155,11 @@ def shown(replay: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, An
         f"tasks at the same cost: {_share(replay['random_pairs'])}",
         "second full run": f"at least {_share(replay['ceiling'])} of pairs in the order of the first "
         "(simulated; differences of agents between tasks count as luck)",
-        "clear pairs": f"{_percent(replay['clear_pairs'])} in order, of those that are clear (95%)",
+        **(
+            {"clear pairs": f"{_percent(replay['clear_pairs'])} in order, of those that are clear (95%)"}
+            if replay["clear_pairs"] is not None
+            else {}
+        ),
         "best five found": f"{5 * replay['best_five']:.1f}{_range(replay, 'best_five', '.0f', 5)}; "
         f"random tasks: {5 * replay['random_best_five']:.1f}",
         "top places found": f"{replay['podium']:.0%}",

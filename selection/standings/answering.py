@@ -249,7 +249,7 @@ def _phase(chosen: Choice, rules: Rules, prior: PriorDecisions) -> tuple[Phase, 
     elif chosen.line.provisional:
         phase = "provisional"
         why += (
-            f"; these tasks are a preview until {rules.subset_from} agents have run all tasks or been stopped"
+            f"; this choice is a preview until {rules.subset_from} agents have run all tasks or been stopped"
         )
     return phase, words.sentence(why)
 

@@ -190,7 +190,7 @@ def _cheapest(board: Standings, first: Sequence[Line], leaders: Sequence[Line]) 
 
 
 def score_text(at: AtTarget) -> str:
-    """Return 66.9 ± 3.1%, half the width of the 95% interval; 66.9% where there is none."""
+    """Return 66.9 ± 3.1%, the longer side of the 95% interval; 66.9% where there is none."""
     around = f" ± {percent(half)}" if (half := half_width(at)) is not None else ""
     return f"{'~' if at.estimated else ''}{percent(at.score or 0.0)}{around}%"
 

@@ -205,6 +205,16 @@ def test_a_confirmed_agent_is_part_of_the_reference(board, eve):
     assert VerifiedReference.objects.get().n_agents == 21
 
 
+def test_a_damaged_reference_is_made_anew_and_judges_what_came_meanwhile(board, eve):
+    whole = bytes(VerifiedReference.objects.get().arrays)
+    VerifiedReference.objects.update(arrays=whole[:10])
+    came = deliver(eve, marks("1" * 56 + "0" * 4))
+    assert came["status"] == Status.ACCEPTED
+    recomputed()
+    assert VerifiedReference.objects.get().arrays == whole
+    assert stored(came).status == Status.WAITING
+
+
 def test_what_counts_is_not_held_since_others_changed(board, eve):
     load(flat=flat_of(csv_text({"best": "1" * 58 + "00"})), slug="toy", as_of=AS_OF)
     recomputed()

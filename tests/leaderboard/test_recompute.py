@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -17,7 +18,7 @@ from leaderboard.operations import services
 from leaderboard.operations.services import NothingToRank, recompute
 from leaderboard.studies import record_cache, records
 from leaderboard.studies.models import AgentScores, TaskSubset
-from leaderboard.studies.record_cache import KINDS, RecentScores, unpack
+from leaderboard.studies.record_cache import KINDS, N_DIGEST, RecentScores, unpack
 from leaderboard.studies.records import Reader
 from leaderboard.submissions import queries
 from leaderboard.submissions.models import Submission
@@ -325,6 +326,37 @@ def test_what_agents_have_alike_is_decompressed_once(toy):
     for one in AgentScores.objects.order_by("pk"):
         np.testing.assert_array_equal(unpack(one, known).n_valid, unpack(one).n_valid)
     assert len(known) == 2
+
+
+def means_of(arrays):
+    return zlib.decompressobj().decompress(arrays[N_DIGEST:])
+
+
+DAMAGE = {
+    "cut": lambda arrays: arrays[:40],
+    "empty": lambda arrays: b"",
+    "other means": lambda arrays: arrays[:N_DIGEST] + zlib.compress(b"\0" * 160) + arrays[-60:],
+    "a bomb": lambda arrays: arrays[:N_DIGEST] + zlib.compress(b"\0" * 10_000_000),
+    "nothing else": lambda arrays: arrays[:N_DIGEST] + zlib.compress(means_of(arrays)),
+    "longer": lambda arrays: arrays + b"more",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_damaged_scores_are_read_again(toy, client, monkeypatch, damage):
+    board = recomputed()
+    one = AgentScores.objects.order_by("pk")[3]
+    whole = bytes(one.arrays)
+    AgentScores.objects.filter(pk=one.pk).update(arrays=damage(whole))
+    assert client.get("/b/toy/tasks").status_code == 200
+    load_text(csv_text({"new": "1" * 20}))
+    monkeypatch.setattr(services, "SCORES", RecentScores())  # as a process that has just started
+    again = recomputed()
+    assert AgentScores.objects.get(agent=one.agent_id).arrays == whole
+    first, second = (lines_of(each) for each in (board, again))
+    assert {name: line.at["full"].score for name, line in first.items()}.items() <= {
+        name: line.at["full"].score for name, line in second.items()
+    }.items()
 
 
 def test_agents_that_are_read_some_at_a_time_are_read_alike(toy, monkeypatch):

@@ -117,9 +117,9 @@ def test_under_five_complete_agents_there_is_no_subset():
     assert (band.suited, band.size, band.widened, band.tried) == (False, 0, False, ())
     assert (band.lo, band.hi, band.n_complete, band.n_tasks) == (0.30, 0.70, 4, 3)
     assert band.pass_rates.tolist() == [0.5, 0.5, 0.5]
-    assert band.reason == "only 4 full runs; at least 5 are needed"
+    assert band.reason == "only 4 full runs; ranking tasks need at least 5"
     assert mid_range(np.full((1, 3), 0.5)).reason.startswith("only 1 full run;")
-    assert mid_range(np.empty((0, 3))).reason.startswith("no full run yet; at least 5")
+    assert mid_range(np.empty((0, 3))).reason.startswith("no full run yet; ranking tasks need at least 5")
     assert mid_range(np.full((5, 3), 0.5)).size == 3
 
 

@@ -69,7 +69,7 @@ def test_the_phase_follows_from_the_complete_agents(n, phase, has_subset):
     if phase == "provisional":
         assert found.subset.provisional
         assert found.why.endswith(
-            "these tasks are a preview until 15 agents have run all tasks or been stopped."
+            "this choice is a preview until 15 agents have run all tasks or been stopped."
         )
     assert found.why[0].isupper() or found.why[0].isdigit()
     assert found.why.endswith(".")

@@ -60,9 +60,8 @@ def percent(value: float | None) -> str:
 
 @register.filter
 def score(at: AtTarget) -> str:
-    """66.9 ± 3.1%, half of the 95% interval; ~ before an estimate, and no ± where that is not known."""
-    half = "" if at.lower is None or at.upper is None else f" ± {words.percent((at.upper - at.lower) / 2)}"
-    return NONE if at.score is None else f"{'~' if at.estimated else ''}{words.percent(at.score)}{half}%"
+    """66.9 ± 3.1%, the longer side of the 95% interval; ~ before an estimate, no ± without an interval."""
+    return NONE if at.score is None else words.score_text(at)
 
 
 @register.filter

@@ -90,12 +90,12 @@ class Command(ServiceCommand):
             return
         if serve:
             check_free(port)
-        call_command("migrate", verbosity=0)
         if file:
             slug = self._load(file, table_options(options), only)
         else:
             if example == SIMULATED:
                 self.stdout.write("All agents and results of this example are simulated.")
+                call_command("migrate", verbosity=0)
             slug = self._load_simulated() if example == SIMULATED else self._load(FILE)
         if not file:
             settings = [f"{field}={value}" for field, value in ABOUT[example].items()]
@@ -169,9 +169,10 @@ class Command(ServiceCommand):
 
 
 def load_file(file: Path, table: TableOptions, only: str | None, stdout: Any) -> str:
-    """Load a file as the benchmark that it names, and return the name of that in addresses."""
+    """Load a file as the benchmark that it names, into tables made for it; return its name in addresses."""
     flat, note = read(file, table=table, only=only)
     stdout.write(note, ending="\n" if note else "")
+    call_command("migrate", verbosity=0)
     slug = slugify(re.sub(r"\W", " ", flat.benchmark))[:100] or "benchmark"
     stdout.write(summary(store(flat, slug=slug), dry_run=False) + notes(flat))
     return slug

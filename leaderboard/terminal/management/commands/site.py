@@ -68,7 +68,6 @@ class Command(ServiceCommand):
         started = monotonic()
         check_replaceable(out)
         if Path(source).is_file():
-            call_command("migrate", verbosity=0)
             table = table_options(options, benchmark=benchmark)
             slug = load_file(Path(source), table, only, self.stdout)
             if options["set"]:
