@@ -418,8 +418,8 @@ def _too_many(n_cells: int) -> FlatFileError:
 
 def _parse_records(text: str) -> Any:
     """Read a JSON object a line; the keys of all become a header."""
-    records = list[dict[str, str]]()
-    for number, line in enumerate(text.split("\n"), 1):
+    records, lines = list[dict[str, str]](), text.split("\n")
+    for number, line in enumerate(lines, 1):
         if line.strip():
             try:
                 records.append({name: _json_text(value) for name, value in _record(line).items()})
@@ -428,7 +428,8 @@ def _parse_records(text: str) -> Any:
                 raise refuse(f"line {number:,}: text has no lone surrogate") from None
             except (ValueError, RecursionError):
                 rule = f"line {number:,} is not a JSON object with names that differ; write one object a line"
-                raise refuse(rule) from None
+                is_cut = number == len(lines) and number > 1  # no end of line follows
+                raise refuse(rule + ("; the file may be cut off" if is_cut else "")) from None
     heads = list(dict.fromkeys(name for record in records for name in record))
     if (n_cells := len(heads) * len(records)) > MAX_TEXT_CELLS:
         raise _too_many(n_cells)
@@ -507,8 +508,10 @@ def _find_header(cells: Any, columns: Mapping[str, str]) -> tuple[int, dict[str,
     looked = cells.iloc[:N_LOOKED]
     n_filled = (looked != "").sum(axis=1)
     broad = [i for i, n in n_filled.items() if n >= max(2, n_filled.max() / 2)]
+    if not n_filled.any():
+        raise refuse("the table is empty; save the sheet that holds the results")
     if not broad:
-        raise refuse("there is no table: no two cells stand side by side; save it as CSV or .xlsx")
+        raise refuse("there is no table: no two cells stand side by side; write a row for each result")
     for is_agent in (False, True):
         for i in broad:
             known = _match_columns(list(looked.iloc[i]), columns)

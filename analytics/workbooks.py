@@ -38,7 +38,7 @@ def bounded(path: Path, limits: Limits) -> tuple[io.BytesIO, bool]:
         parts = _parts(path, limits)
         read = {name: _Part(data) for name, data in parts.items()}
     except (BadZipFile, EOFError, RuntimeError, UnicodeDecodeError, zlib.error, expat.ExpatError) as error:
-        raise refuse(f"the workbook is damaged, or is none ({error})") from None
+        raise refuse(f"the workbook is damaged, or is none ({error}); save it again") from None
     n_cells = sum(part.n_rows * part.n_columns for part in read.values())
     if n_cells > MAX_CELLS:
         rule = f"the sheets span {n_cells:,} cells, more than the limit of {MAX_CELLS:,}"

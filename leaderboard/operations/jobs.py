@@ -34,6 +34,7 @@ from leaderboard.operations.models import (
 )
 from leaderboard.operations.queries import may_publish_at
 from leaderboard.operations.runs import Due, Progress, check_claim, rests
+from leaderboard.studies.answers import words
 from leaderboard.studies.models import Study, TaskSubset, ValidationStudy, VarianceStudy
 from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.submissions.models import IdempotencyKey, Status, Submission
@@ -277,7 +278,8 @@ def clear(*, as_of: datetime) -> str:
     waiting = Notification.objects.filter(event=OuterRef("pk"), status=NotificationStatus.WAITING)
     _, by_model = Event.objects.filter(~Exists(waiting), at__lt=as_of - EVENTS_KEPT).delete()
     n_events = by_model.get(Event._meta.label, 0)
-    return f"cleared {n_keys:,} idempotency keys, {n_runs:,} job runs, {n_events:,} events"
+    cleared = ((n_keys, "idempotency key"), (n_runs, "job run"), (n_events, "event"))
+    return f"cleared {', '.join(words.counted(n, noun) for n, noun in cleared)}"
 
 
 def _benchmark(run: JobRun) -> Benchmark:

@@ -407,7 +407,7 @@ def test_housekeeping_clears_what_is_old(toy):
     for age in (33, 32, 31, 1):
         ended("reconcile", runs.Due(toy, f"{age}"), JobStatus.DONE, at=AS_OF - age * DAY)
     ended("variance", runs.Due(toy, "last"), JobStatus.DONE, at=AS_OF - 40 * DAY)
-    assert clear(as_of=AS_OF) == "cleared 1 idempotency keys, 3 job runs, 1 events"
+    assert clear(as_of=AS_OF) == "cleared 1 idempotency key, 3 job runs, 1 event"
     assert [one.key for one in IdempotencyKey.objects.all()] == ["young"]
     assert {(one.kind, one.about) for one in JobRun.objects.all()} == {
         ("reconcile", "1"),
@@ -416,7 +416,7 @@ def test_housekeeping_clears_what_is_old(toy):
     kept = Event.objects.get(about="kept")
     assert {one.about for one in Event.objects.filter(kind="board.published")} == {"kept", "young"}
     kept.deliveries.update(status=NotificationStatus.PARKED)
-    assert clear(as_of=AS_OF) == "cleared 0 idempotency keys, 0 job runs, 1 events"
+    assert clear(as_of=AS_OF) == "cleared 0 idempotency keys, 0 job runs, 1 event"
 
 
 def test_the_jobs_of_a_fresh_benchmark_are_done(small):
