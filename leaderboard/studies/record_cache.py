@@ -60,7 +60,6 @@ KINDS = {
 FORM = 2  # of stored arrays; what has another one is read again
 FASTEST, N_DIGEST = 1, hashlib.sha256().digest_size
 OTHERS = {name: kind for name, kind in KINDS.items() if name != "means"}
-CELL_OF_OTHERS = sum(np.dtype(kind).itemsize for kind in OTHERS.values())  # bytes
 PLAIN = tuple(one.name for one in fields(AgentRow) if one.name not in (*KINDS, "repeats", "people"))
 
 
@@ -92,7 +91,8 @@ def unpack(stored: AgentScores, known: dict[bytes, bytes] | None = None) -> Agen
     known = {} if known is None else known
     content, (means, compressed), offset = dict(stored.content["row"]), _parted(stored), 0
     if compressed not in known:
-        known[compressed], rest = _decompressed(compressed, stored.n_tasks * CELL_OF_OTHERS)
+        size = np.dtype([(name, kind, stored.n_tasks) for name, kind in OTHERS.items()]).itemsize
+        known[compressed], rest = _decompressed(compressed, size)
         if rest:
             raise DamagedScores(stored)
     values = known[compressed]
@@ -119,7 +119,7 @@ def unpacked(rows: Iterable[AgentScores]) -> list[tuple[AgentScores, AgentRow]]:
 def _parted(stored: AgentScores) -> tuple[FloatArray, bytes]:
     """The means, and the other arrays, compressed."""
     digest, compressed = bytes(stored.arrays[:N_DIGEST]), memoryview(stored.arrays)[N_DIGEST:]
-    means, others = _decompressed(compressed, stored.n_tasks * np.dtype(KINDS["means"]).itemsize)
+    means, others = _decompressed(compressed, np.dtype((KINDS["means"], stored.n_tasks)).itemsize)
     if hashlib.sha256(means).digest() != digest:
         raise DamagedScores(stored)
     return np.frombuffer(means, KINDS["means"]), others

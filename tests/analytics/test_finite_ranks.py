@@ -303,7 +303,7 @@ def test_five_tasks_never_need_less_than_one_pair_would():
     result = rank_sets(agents, TrialNoise(), seed=0, n_draws=99)
     assert result.critical == pytest.approx(t.ppf(0.975, 4))
     assert result.may_be_first.tolist() == [True, False]
-    with pytest.raises(CoreError, match="at least 5 tasks, not 4"):
+    with pytest.raises(CoreError, match="at least 5 tasks; there are 4"):
         rank_sets([agent(n, Row(np.ones(4))) for n in "ab"], TrialNoise(), seed=0, n_draws=99)
 
 

@@ -81,10 +81,8 @@ def test_an_estimated_score_is_marked(client, publish):
     board = publish(ladder(16, 40), {"newcomer": only("1" * 40, subset)})
     at = line_of(board, "newcomer").at["full"]
     text = text_of(seen(client, "newcomer"))
-    assert (
-        f"Its score is ~{100 * at.score:.1f} ± {50 * (at.upper - at.lower):.1f}% on all 40 tasks (100.0"
-        in text
-    )
+    longer = 100 * max(at.upper - at.score, at.score - at.lower)
+    assert f"Its score is ~{100 * at.score:.1f} ± {longer:.1f}% on all 40 tasks (100.0" in text
     assert "~ Estimated from the tasks that the agent ran." in text
     assert "Estimated" in text.split("About this agent")[1]  # the mark in words
 

@@ -433,7 +433,8 @@ class TestChart:
         response = client.get("/b/toy")
         page = unescape(response.content.decode())
         ranked = [line for line in board.agents if line.at["full"].rank]
-        half = {line.agent: 50 * (line.at["full"].upper - line.at["full"].lower) for line in ranked}
+        at = {line.agent: line.at["full"] for line in ranked}
+        half = {name: 100 * max(one.upper - one.score, one.score - one.lower) for name, one in at.items()}
         assert sorted(re.findall(r"<title>(.*?)</title></circle>", page)) == sorted(
             f"{agent}: {row['Score %']} ± {half[agent]:.1f}%, {row['Cost']} per full run, {row['Date']}"
             for row in table.rows(board)
