@@ -66,20 +66,8 @@ TRUTH_WORDS = dict.fromkeys(PASSED, "1") | dict.fromkeys(FAILED, "0")
 NOT_NAMES = {
     *("total", "grand_total", "sum", "mean", "average", "overall", "score", "accuracy", "resolved"),
     *("pass_rate", "solve_rate", "success_rate", "solved_by", "passed_by", "solved", "passed", "rate"),
-    *("cost", "price", "time", "duration", "tokens", "steps"),
-}
-NOT_NAMES |= {
-    "rank",
-    "index",
-    "#",
-    "n",
-    "count",
-    "avg",
-    "avg_score",
-    "mean_score",
-    "overall_score",
-    "pass@1",
-    "Σ",
+    *("avg", "avg_score", "mean_score", "overall_score", "pass@1", "σ"),  # Σ in small letters
+    *("cost", "price", "time", "duration", "tokens", "steps", "rank", "index", "#"),
 }
 PERCENT = re.compile(r"([0-9]+(?:[.,][0-9]+)?) ?%")
 DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]+")

@@ -35,7 +35,7 @@ from analytics.record.conditions import MAX_VOICES as MAX_VOICES
 from analytics.record.conditions import conditions_of
 from analytics.record.rows import NEVER
 from analytics.trials.flags import identical_agents
-from leaderboard.catalog.models import Policy
+from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.studies.models import AgentScores, TaskSubset, VerifiedReference
 from leaderboard.studies.record_cache import (
     FASTEST,
@@ -67,6 +67,7 @@ from selection.standings import words
 
 if TYPE_CHECKING:
     from leaderboard.studies.records import Snapshot
+    from selection.plausibility import Reference
 
 
 DELIVERED = ("submission", "task", "setting", "trial", "valid", "free")
@@ -369,17 +370,30 @@ def why_implausible(row: AgentRow | None, of: AgentContext) -> str:
 
     It is judged on the tasks that the last recompute read too. Of verified agents nothing else is read.
     """
-    stored = VerifiedReference.objects.filter(benchmark=of.policy.benchmark).first()
-    if row is None or stored is None:
+    found = None if row is None else _read_reference(of.policy.benchmark)
+    if row is None or found is None:
         return ""
-    from selection.plausibility import Reference, implausible
+    from selection.plausibility import implausible
 
+    reference, tasks = found
+    _, mine, theirs = np.intersect1d(list(of.names), tasks, assume_unique=True, return_indices=True)
+    return implausible(reference.on(theirs), row.means[mine], row.n_trials[mine], n_graded=row.n_graded)
+
+
+def _read_reference(benchmark: Benchmark) -> "tuple[Reference, list[int]] | None":
+    """What verified agents did, and the ids of its tasks; None where the last recompute kept none.
+
+    A damaged one is deleted. The next recompute makes it anew, and judges by it what came meanwhile.
+    """
+    from selection.plausibility import Reference
+
+    stored = VerifiedReference.objects.filter(benchmark=benchmark).first()
+    if stored is None:
+        return None
     try:
         values = np.frombuffer(zlib.decompress(stored.arrays), KIND)
         values = values.reshape(stored.n_agents + 1, len(stored.tasks))
-    except (zlib.error, ValueError):  # damaged: the next recompute makes it anew, and judges all by it
+    except (zlib.error, ValueError):
         stored.delete()
-        return ""
-    reference = Reference(values[:-1], values[-1], stored.is_pass_fail)
-    _, mine, theirs = np.intersect1d(list(of.names), stored.tasks, assume_unique=True, return_indices=True)
-    return implausible(reference.on(theirs), row.means[mine], row.n_trials[mine], n_graded=row.n_graded)
+        return None
+    return Reference(values[:-1], values[-1], stored.is_pass_fail), stored.tasks

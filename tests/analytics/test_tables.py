@@ -472,6 +472,10 @@ REFUSED = {
         "agent;x;Total\nA;1;0.5\n",
         "Total: is no task or agent, though it stands among them; delete it",
     ),
+    **{
+        f"a column {head}": ("a.csv", f"agent,x,{head}\nA,1,1\nB,0,0\n", f"{head}: is no task or agent")
+        for head in ("Avg", "Mean score", "pass@1", "Σ")
+    },
     "a sum for an agent": (
         "a.csv",
         "agent;x;y\nA;1;0\nMean;1;0\n",

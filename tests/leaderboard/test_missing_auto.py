@@ -113,10 +113,8 @@ def test_a_void_result_is_a_failure_and_the_board_says_how_to_undo_it(client, db
 def test_where_nobody_is_ranked_every_face_says_why_once_and_what_to_do(client, db):
     load_text(csv_text(CASES["nine common tasks"][0]), missing="auto")
     board = recomputed()
-    why, step = (
-        "6 of 6 agents have too many missing results.",
-        "manage.py policy toy --set missing=zero_loaded",
-    )
+    why = "6 of 6 agents have too many missing results."
+    step = "manage.py policy toy --set missing=zero_loaded"
     printed = run("standings", "toy")
     page = client.get("/b/toy").content.decode()
     assert f"No ranking yet: {why}" in printed

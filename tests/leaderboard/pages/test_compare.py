@@ -312,9 +312,7 @@ def test_it_takes_as_many_queries_for_few_agents_as_for_many(client, db, n, djan
     published(ladder(n, 20))
     LAST.clear()
     first, second = address("a00", "a05"), address("a00", "a07")
-    with django_assert_num_queries(
-        4
-    ):  # the benchmark; its latest board; its entries; who is tied with the first
+    with django_assert_num_queries(4):  # the benchmark; its latest board; its entries; the leader's ties
         client.get("/b/toy/compare")
     # Those; names of today; twice what decides what is read; the record, and what was decided; facts; tasks.
     with django_assert_num_queries(41):
