@@ -14,7 +14,7 @@ from analytics.record.conditions import (
     most_lacking,
     vouched_choose,
 )
-from analytics.record.missing import MIN_AGENTS, Resolution, resolve
+from analytics.record.missing import MIN_AGENTS, Resolution, ranked_text, resolve
 from analytics.record.reduction import AgentRow, agent_rows, in_part
 from analytics.record.rows import (
     TRUST,
@@ -52,6 +52,7 @@ __all__ = [
     "is_full_run",
     "most_lacking",
     "offer",
+    "ranked_text",
     "record",
     "resolve",
     "shared_tasks",

@@ -43,7 +43,7 @@ def resolve(counting: Counting, read: Callable[[Counting], Record]) -> Resolutio
         n = np.count_nonzero(_loaded(found[0]))
     if n < MIN_AGENTS:
         return Resolution(counting, before)
-    reason = f"{_n_ranked(before):,} of {n:,} agents can be ranked on all {before.n_tasks:,} tasks"
+    reason = ranked_text(_n_ranked(before), int(n), before.n_tasks)
     if found is None:
         return Resolution(counting, before, reason)
     after, counting = found
@@ -53,6 +53,11 @@ def resolve(counting: Counting, read: Callable[[Counting], Record]) -> Resolutio
     if counting.missing == "zero_loaded":
         reason += " if missing results count as failures"
     return Resolution(counting, after, reason)
+
+
+def ranked_text(n_ranked: int, n_agents: int, n_tasks: int) -> str:
+    """Say how many of the agents that decide can be ranked."""
+    return f"{n_ranked:,} of {n_agents:,} agents can be ranked on all {n_tasks:,} tasks"
 
 
 def _with_void(

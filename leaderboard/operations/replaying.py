@@ -218,7 +218,7 @@ def _deliver(
             n_trials=policy.n_trials if by else None,
             study_id=by.study_id if by else None,
         )
-        changes += record(submission, rows, reason="replay")
+        changes += record([(submission, rows, ())], reason="replay")
         submissions.append(submission)
         if by:
             by.submissions.add(submission)

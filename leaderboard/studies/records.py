@@ -19,6 +19,7 @@ from analytics.record import (
     Record,
     Voter,
     offer,
+    ranked_text,
     record,
     resolve,
     shared_tasks,
@@ -205,6 +206,11 @@ def resolve_missing(policy: Policy) -> None:
     if found.reason:
         policy.missing, policy.resolved_from = found.counting.missing, f"auto: {found.reason}"
         policy.universe = None if found.counting.universe == "all" else [*found.counting.universe]
+
+
+def resolved_by_complete(n_agents: int, n_tasks: int) -> str:
+    """Return what `resolve_missing` says where each of these agents has a result of each task."""
+    return f"auto: {ranked_text(n_agents, n_agents, n_tasks)}" if n_agents >= MIN_AGENTS else ""
 
 
 ChosenTasks = tuple[int, list[str], int]  # the study that chose them, these in order, trials of each

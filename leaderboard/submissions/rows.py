@@ -5,7 +5,6 @@ Columns `agent`, `task`, `setting` (ids), `trial`, `value` (null where a trial i
 their `submission`, which stands first.
 """
 
-import functools
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -92,16 +91,6 @@ def place(
         texts_of_rows = [json.dumps(one, ensure_ascii=False) if one else None for one in objects]
         measured["metadata"] = pa.array(texts_of_rows, pa.string())
     return pa.table(columns | measured)
-
-
-def details_of(rows: pa.Table) -> pa.Table | None:
-    """Return key and details of the rows that have any; None where no row has."""
-    names = rows.column_names[len(OUTCOME) :]
-    if not names:
-        return None
-    has_text = [pc.is_valid(rows[name]) for name in names]
-    any_stated = functools.reduce(pc.or_, has_text)
-    return rows.select(KEY + names).filter(any_stated)
 
 
 def same_outcome(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.ChunkedArray:

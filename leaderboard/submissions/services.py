@@ -5,6 +5,7 @@ From there on it is the same: `MatchedRows` gives the rows their ids and compare
 `draft` and `record` store some of them as a submission, and `append_changes` ends the transaction.
 """
 
+import functools
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +37,6 @@ from leaderboard.submissions.rows import (
     OUTCOME,
     CodedNames,
     content_sha256,
-    details_of,
     place,
     same_outcome,
 )
@@ -155,15 +155,10 @@ def _hold(model: type[Task] | type[Setting], named: pa.ChunkedArray, locked_ids:
             raise RuntimeError(f"an outcome names a {model._meta.model_name} that does not exist")
 
 
-def _keyed(rows: pa.Table, submission: Submission, columns: list[str]) -> pa.Table:
-    ids = pa.repeat(pa.scalar(submission.pk, pa.int32()), rows.num_rows)
-    key = {
-        "submission_id": ids,
-        "task_id": rows["task"],
-        "setting_id": rows["setting"],
-        "trial": rows["trial"],
-    }
-    return pa.table(key | {name: rows[name] for name in columns})
+def _copied(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The key and these columns, as the database calls them."""
+    ids = {f"{name}_id": rows[name] for name in ("submission", "task", "setting")}
+    return pa.table(ids | {name: rows[name] for name in ("trial", *names)})
 
 
 class MatchedRows:
@@ -232,26 +227,26 @@ def draft(
     )
 
 
+Drafted = tuple[Submission, pa.Table, Sequence[Submission]]  # with its rows, and what it replaces
+
+
 def record(
-    submission: Submission,
-    rows: pa.Table,
+    drafted: Sequence[Drafted],
     *,
     reason: str,
     judged: str = "",
-    replaces: Sequence[Submission] = (),
     taken_back_after_board: bool = False,
     locked_ids: LockedIds | None = None,
 ) -> list[StatusChange]:
-    """Store a `draft` submission with its rows; what it replaces is superseded once it counts.
+    """Store drafts with their rows; what one replaces is superseded once it counts.
 
     The outcomes name tasks and settings without foreign keys, so the ids are checked here, once, and locked
     until the transaction ends; `locked_ids` are already, and the others are added to them. `reason` and
-    `judged` are of its first status. `taken_back_after_board`: what it replaces is its owner's, and a board
-    has shown the agent. Returns the changes to append at the end, its own last.
+    `judged` are of their first status. `taken_back_after_board`: what they replace is their owner's, and a
+    board has shown the agent. Returns the changes to append at the end, of each draft its own last.
     """
-    changes: list[StatusChange] = []
-    if submission.status == Status.ACCEPTED:
-        changes += change_status(
+    superseded = [
+        change_status(
             submissions=replaces,
             status=Status.SUPERSEDED,
             at=submission.received_at,
@@ -259,28 +254,38 @@ def record(
             reason=f"by {submission.uuid}",
             after_board=taken_back_after_board,
         )
+        if replaces and submission.status == Status.ACCEPTED
+        else []
+        for submission, _, replaces in drafted
+    ]
+    rows = pa.concat_tables([rows for _, rows, _ in drafted], promote_options="default").combine_chunks()
     locked_ids = LockedIds(set) if locked_ids is None else locked_ids
     _hold(Task, rows["task"], locked_ids)
     _hold(Setting, rows["setting"], locked_ids)
-    submission.save(force_insert=True)
-    copy_in(_keyed(rows, submission, ["value", "valid"]), model=Outcome)
-    if details := details_of(rows):
-        copy_in(_keyed(details, submission, details.column_names[len(KEY) :]), model=OutcomeDetail)
-    stored = StatusChange(
-        submission=submission,
-        status=submission.status,
-        at=submission.received_at,
-        by=submission.submitted_by,
-        reason=reason,
-        judged=judged,
+    submissions = Submission.objects.bulk_create(submission for submission, _, _ in drafted)
+    numbers = np.repeat([one.pk for one in submissions], [one.num_rows for _, one, _ in drafted])
+    rows = rows.add_column(0, "submission", pa.array(numbers, pa.int32()))
+    copy_in(_copied(rows, ["value", "valid"]), model=Outcome)
+    if names := rows.column_names[1 + len(OUTCOME) :]:
+        has_detail = functools.reduce(pc.or_, (pc.is_valid(rows[name]) for name in names))
+        copy_in(_copied(rows.filter(has_detail), names), model=OutcomeDetail)
+    stored = (
+        StatusChange(
+            submission=submission,
+            status=submission.status,
+            at=submission.received_at,
+            by=submission.submitted_by,
+            reason=reason,
+            judged=judged,
+        )
+        for submission in submissions
     )
-    return [*changes, stored]
+    return [change for before, own in zip(superseded, stored, strict=True) for change in (*before, own)]
 
 
-def propose_changes(
-    submission: Submission, *, replaces: Sequence[Submission], taken_back_after_board: bool
-) -> list[StatusChange]:
+def propose_changes(drafted: Drafted, *, taken_back_after_board: bool) -> list[StatusChange]:
     """Return the changes of `record`, and store nothing."""
+    submission, _, replaces = drafted
     if submission.status != Status.ACCEPTED:
         return []
     superseded = [

@@ -9,8 +9,10 @@ from django.core.management import call_command
 from django.db import connection
 
 from leaderboard.boards.queries import standings_of
-from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.catalog.models import Benchmark, Policy, Task
 from leaderboard.catalog.queries import policy_in_force
+from leaderboard.operations import loading
+from leaderboard.studies import records
 from selection.cli import main
 from tests.toys import csv_text, load_text, recomputed
 
@@ -156,6 +158,42 @@ def test_later_loads_propose_and_change_nothing(db, tmp_path):
         "results so: manage.py policy toy --set missing=auto\n"
     ) in printed
     assert (policy_in_force(Benchmark.objects.get()).missing, Policy.objects.count()) == ("gap", 3)
+
+
+WHOLE = csv_text({f"a{i}": "1" * (4 + i) + "0" * (16 - i) for i in range(6)})
+BUT_ONE, _, LAST = WHOLE.rstrip().rpartition("\n")
+AGAIN = LAST.replace(",t19,1,", ",t18,2,")
+COMPLETE_OR_NOT = {
+    "complete": WHOLE,
+    "one result void": f"{BUT_ONE}\n{LAST[:-1]}0\n",
+    "one result missing": f"{BUT_ONE}\n",
+    "another trial in place of a task": f"{BUT_ONE}\n{AGAIN}\n",
+    "two trials of one task": f"{WHOLE}{AGAIN}\n",
+    "four agents": csv_text({f"a{i}": "1" * (4 + i) + "0" * (16 - i) for i in range(4)}),
+}
+
+
+@pytest.mark.parametrize("other_tasks", [False, True])
+@pytest.mark.parametrize("case", COMPLETE_OR_NOT)
+def test_a_complete_file_is_decided_as_if_it_were_read_back(db, monkeypatch, case, other_tasks):
+    def decided(slug):
+        Benchmark.objects.create(slug=slug, title="Toy")
+        Policy.objects.create(benchmark=Benchmark.objects.get(slug=slug), number=1)
+        if other_tasks:
+            Task.objects.create(benchmark=Benchmark.objects.get(slug=slug), name="t99", since=1)
+        load_text(COMPLETE_OR_NOT[case], slug=slug)
+        policy = policy_in_force(Benchmark.objects.get(slug=slug))
+        return policy.number, policy.missing, policy.universe, policy.resolved_from
+
+    shortly = decided("short")
+    monkeypatch.setattr(loading, "_with_nothing_missing", lambda before, loads: None)
+    assert shortly == decided("long")
+
+
+def test_what_is_complete_is_not_read_back(db, monkeypatch):
+    monkeypatch.setattr(records, "Reader", None)
+    load_text(WHOLE, missing="auto")
+    assert "6 of 6 agents" in policy_in_force(Benchmark.objects.get()).resolved_from
 
 
 def test_policies_that_say_something_stay(db):
