@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import CodeArray, CountArray, FloatArray, Mask, read_only
+from analytics.arrays import CodeArray, CountArray, FloatArray, Mask, columns, read_only
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 from analytics.outcome_table import CellMoments, OutcomeTable
@@ -175,7 +175,7 @@ class Record:
         tasks: (k,); positions.
         Returns: (n_agents,); 20·(g·d + (k − d)·P) ≤ P·k, with g gaps among P places on the d tasks delivered.
         """
-        n_places, n_gaps = self.n_places[:, tasks], self.n_gaps[:, tasks]
+        n_places, n_gaps = columns(self.n_places, tasks), columns(self.n_gaps, tasks)
         d, k = (n_places > 0).sum(axis=1, dtype=np.int64), len(tasks)
         places, gaps = n_places.sum(axis=1, dtype=np.int64), n_gaps.sum(axis=1, dtype=np.int64)
         enough = (20 * (gaps * d + (k - d) * places) <= places * k) & (places > 0)
@@ -190,14 +190,19 @@ class Record:
         """
         key = np.asarray(tasks).tobytes()
         if key not in self._bounds:
-            places, gaps = self.n_places[:, tasks], self.n_gaps[:, tasks]
-            missing = np.divide(gaps, places, out=np.ones(gaps.shape), where=places > 0)
-            means = self.table.means[:, tasks]
-            means[np.isnan(means)] = 0.0
-            lower = ((1.0 - missing) * means).sum(axis=1) / len(tasks)
-            upper = lower + missing.sum(axis=1) / len(tasks)
-            n_missing = gaps.sum(axis=1) + (places == 0).sum(axis=1) * self._usual
-            self._bounds[key] = lower, upper, np.asarray(n_missing, dtype=np.int64)
+            cells, places, gaps = (
+                columns(one, tasks) for one in (self.table.means, self.n_places, self.n_gaps)
+            )
+            lower, shares, n_missing = cells.sum(axis=1), np.zeros(len(cells)), np.zeros(len(cells), np.int64)
+            lacks = (gaps > 0).any(axis=1) | (places == 0).any(axis=1) | np.isnan(lower)
+            if lacks.any():
+                cells, places, gaps = cells[lacks], places[lacks], gaps[lacks]
+                missing = np.divide(gaps, places, out=np.ones(gaps.shape), where=places > 0)
+                lower[lacks] = ((1.0 - missing) * np.nan_to_num(cells)).sum(axis=1)
+                shares[lacks] = missing.sum(axis=1) / len(tasks)
+                n_missing[lacks] = gaps.sum(axis=1) + (places == 0).sum(axis=1) * self._usual[lacks]
+            lower /= len(tasks)
+            self._bounds[key] = lower, lower + shares, n_missing
         return self._bounds[key]
 
     @classmethod

@@ -3,11 +3,13 @@
 The theory is in ``selection/README.md``, “Staged assignment”.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+from cachetools import LRUCache
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from selection.bands import tasks_in_band
@@ -19,7 +21,19 @@ from selection.staged.walks import Fit, Scale, Staging, recalled
 FIRST = 0.2
 N_RESIDUALS, PSEUDO_RESIDUALS = 19, 4
 N_FOLDS = 20
-Fits = dict[tuple[int, ...], StagedModel]
+N_KEPT = 1_000  # batches
+
+
+@dataclass(frozen=True, eq=False)
+class Refits:
+    """What is made of one fit again and again, as asked for so far.
+
+    models: fits without some of the agents, by their places.
+    residuals: by the SHA-256 of what decides them.
+    """
+
+    models: dict[tuple[int, ...], StagedModel] = field(default_factory=dict)
+    residuals: LRUCache[bytes, FloatArray] = field(default_factory=lambda: LRUCache(N_KEPT))
 
 
 @dataclass(frozen=True)
@@ -45,8 +59,6 @@ class Teaching:
 
     outcomes: (n, m); NaN where not run.
     scores: (n,); full scores of those that ran everything; NaN for the others.
-    fits: fits without some of the agents, by their places, as asked for so far.
-    left_out: residuals by the tasks and folds that decide them, as asked for so far.
     """
 
     outcomes: FloatArray
@@ -56,8 +68,7 @@ class Teaching:
     subset: IndexArray | None
     model: StagedModel
     staging: Staging
-    fits: Fits = field(default_factory=dict)
-    left_out: dict[tuple[bytes, ...], FloatArray] = field(default_factory=dict)
+    refits: Refits = field(default_factory=Refits)
 
     @cached_property
     def completed(self) -> FloatArray:
@@ -156,35 +167,42 @@ class Teaching:
 
     def _left_out(self, batch: IndexArray, of: Mask | None, folds: IndexArray) -> FloatArray:
         """(y − est)/se of the full runs from these tasks, each by a fit without its fold."""
-        key = (batch.tobytes(), b"" if of is None else of.tobytes(), folds.tobytes())
-        if key not in self.left_out:
-            self.left_out[key] = read_only(self._residuals(batch, of, folds))
-        return self.left_out[key]
-
-    def _residuals(self, batch: IndexArray, of: Mask | None, folds: IndexArray) -> FloatArray:
         rows = np.array([one.row for one in self.full_runs], dtype=np.intp)
-        whole = np.array([one.score for one in self.full_runs])
-        truth = whole if of is None else np.nanmean(self.outcomes[rows][:, of], axis=1)
+        scores = np.array([one.score for one in self.full_runs], dtype=np.float64)
+        decisive = (batch, np.zeros(0) if of is None else of, folds, rows, scores)
+        digest = hashlib.sha256(repr([one.size for one in decisive]).encode())
+        for one in decisive:
+            digest.update(np.ascontiguousarray(one).data)
+        residuals, key = self.refits.residuals, digest.digest()
+        if key not in residuals:
+            residuals[key] = read_only(self._residuals(batch, of, folds, rows, scores))
+        return residuals[key]
+
+    def _residuals(
+        self, batch: IndexArray, of: Mask | None, folds: IndexArray, rows: IndexArray, scores: FloatArray
+    ) -> FloatArray:
+        truth = scores if of is None else np.nanmean(self.outcomes[rows][:, of], axis=1)
         z = np.zeros(rows.size)
         for f in range(int(folds.max(initial=-1)) + 1):
             out = np.flatnonzero(folds == f)
             seen = np.full((out.size, self.outcomes.shape[1]), np.nan)
             seen[:, batch] = self.outcomes[np.ix_(rows[out], batch)]
             model, means = self._without(tuple(rows[out].tolist())), self.model.means[rows[out]]
-            scores, se, _ = estimates(model, seen, means, slice(None) if of is None else of)
+            estimated, se, _ = estimates(model, seen, means, slice(None) if of is None else of)
             known = se > 0  # where nothing was left out there is no error
-            z[out[known]] = (truth[out] - scores)[known] / se[known]
+            z[out[known]] = (truth[out] - estimated)[known] / se[known]
         return z
 
     def _without(self, out: tuple[int, ...]) -> StagedModel:
-        if out not in self.fits:
+        models = self.refits.models
+        if out not in models:
             stays = np.ones(len(self.outcomes), dtype=np.bool_)
             stays[list(out)] = False
             n_gone = np.cumsum(~stays)
             first = self.first - np.where(self.first > 0, n_gone[np.maximum(self.first - 1, 0)], 0)
             start = replace(self.model, abilities=self.model.abilities[stays])
-            self.fits[out] = fit(self.outcomes[stays], first[stays], start=start)
-        return self.fits[out]
+            models[out] = fit(self.outcomes[stays], first[stays], start=start)
+        return models[out]
 
 
 def of_full_runs(agents: CompleteAgents, rows: IndexArray) -> Teaching:
@@ -218,17 +236,17 @@ def taught(
     first: IndexArray | None = None,
     subset: IndexArray | None = None,
     reselected: bool = False,
-    fitted: tuple[StagedModel, Fits] | None = None,
+    fitted: tuple[StagedModel, Refits] | None = None,
 ) -> Teaching:
     """Fit the model anew, from the fit before; fix S with the agent that reaches `subset_from`.
 
     `subset` is S where it was fixed otherwise; `reselected`: S is never fixed, but chosen with each fit;
-    `fitted`: the fit, where it is known, and those without some of the agents that were made of it.
+    `fitted`: the fit, where it is known, and what was made of it.
     """
     first = np.arange(len(outcomes)) if first is None else first
-    model, fits = fitted or (fit(outcomes, first, start=before.model if before else None), {})
+    model, refits = fitted or (fit(outcomes, first, start=before.model if before else None), Refits())
     subset = before.subset if before and subset is None else subset
-    teaching = Teaching(outcomes, scores, first, tuple(full_runs), subset, model, staging, fits)
+    teaching = Teaching(outcomes, scores, first, tuple(full_runs), subset, model, staging, refits)
     is_fixed = not reselected and len(outcomes) >= staging.subset_from
     if is_fixed and teaching.subset is None and teaching.ranking_tasks.size:
         return replace(teaching, subset=teaching.ranking_tasks)

@@ -25,7 +25,7 @@ from selection.intervals import MIN_FOR_QUANTILE, NOT_CALIBRATED, Calibrator, No
 from selection.prior import FittedOn
 from selection.rules import Rules
 from selection.staged import model
-from selection.staged.teaching import Fits, FullRun, Teaching, taught
+from selection.staged.teaching import FullRun, Refits, Teaching, taught
 from selection.staged.walks import Scale, Staging
 from selection.standings.choice import n_complete, rule_of, teaching, training
 
@@ -157,8 +157,10 @@ def taught_by(
             full_runs.append(FullRun(row, scores[name], share, walk.first, walk.drawn, table.scaffolds[i]))
     known = np.array([scores.get(name, np.nan) for name in names])
     outcomes = table.means[rows]
-    fitted: tuple[model.StagedModel, Fits] = (fits or FitCache()).made(
-        ("teaching", first.tolist(), outcomes.shape), outcomes, make=lambda: (model.fit(outcomes, first), {})
+    fitted = (fits or FitCache()).made(
+        ("teaching", first.tolist(), outcomes.shape),
+        outcomes,
+        make=lambda: (model.fit(outcomes, first), Refits()),
     )
     return taught(outcomes, known, full_runs, staging, first=first, subset=subset, fitted=fitted)
 

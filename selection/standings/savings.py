@@ -96,20 +96,17 @@ def saving(costs: FloatArray, tasks: IndexArray, plausible: Mask | None = None) 
     n_agents, n_tasks = costs.shape
     believed = np.ones(n_agents, dtype=np.bool_) if plausible is None else plausible
     subset_costs, full_costs = np.full(n_agents, np.nan), np.full(n_agents, np.nan)
-    basis = list[Basis]()
-    for i, (row, is_believed) in enumerate(zip(costs, believed, strict=True)):
-        known = row[~np.isnan(row)]
-        if not known.size:
-            basis.append(NOT_MEASURED)
-        elif not is_believed:
-            basis.append(IMPLAUSIBLE)
+    basis: list[Basis] = [NOT_MEASURED] * n_agents
+    for i in np.flatnonzero((~np.isnan(costs)).any(axis=1)).tolist():
+        known = costs[i][~np.isnan(costs[i])]
+        if not believed[i]:
+            basis[i] = IMPLAUSIBLE
         elif known.size < n_tasks or np.ptp(known) <= SAME * known.max():
-            basis.append(LINEAR)
-            per_task = np.nanmean(row)
+            basis[i], per_task = LINEAR, np.nanmean(costs[i])
             subset_costs[i], full_costs[i] = np.count_nonzero(in_subset) * per_task, n_tasks * per_task
         else:
-            basis.append(MEASURED)
-            subset_costs[i], full_costs[i] = np.sum(row[in_subset]), np.sum(row)
+            basis[i] = MEASURED
+            subset_costs[i], full_costs[i] = np.sum(costs[i][in_subset]), np.sum(costs[i])
     saved = full_costs - subset_costs
     return Saving(
         n_tasks=costs.shape[1],
@@ -139,7 +136,7 @@ def _checked_costs(costs: FloatArray, tasks: IndexArray) -> tuple[FloatArray, Ma
         raise SelectionError(
             f"a subset of {tasks.size} tasks that are not {costs.shape[1]} tasks' positions", code="shape"
         )
-    wrong = ~np.isnan(costs) & ~((costs >= 0.0) & np.isfinite(costs))
+    wrong = (costs < 0.0) | np.isinf(costs)
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
         raise SelectionError(

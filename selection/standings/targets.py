@@ -99,8 +99,9 @@ class ErrorModel:
             return TrialNoise(borrowed_omega(self.borrowed))
         key = tasks.tobytes()
         if key not in self.noises:
-            noise, (means, variances, n_trials) = TrialNoise(), telling_cells(self.record, tasks)
-            if variances is not None and not np.isnan(variances).all():
+            noise = TrialNoise()
+            if has_repeats(self.record):
+                means, variances, n_trials = telling_cells(self.record, tasks)
                 once = one_trial(self.record)[self.record.telling_noise]
                 noise = trial_noise(means, variances, n_trials, one_trial=once)
             self.noises[key] = noise
@@ -108,8 +109,7 @@ class ErrorModel:
 
     def rows(self, agents: Sequence[int], tasks: IndexArray, on_tasks: Sequence[AgentOnTasks]) -> list[Row]:
         """Return the cells of agents, ascending, on these tasks; those that were completed stay missing."""
-        table = self.record.table
-        some = slice(None) if len(agents) == self.record.n_agents else list(agents)
+        table, some = self.record.table, _rows(agents, self.record.n_agents)
         means, variances, n_trials = table.means, table.trial_variances, table.n_trials
         means = columns(means[some], tasks)
         variances = None if variances is None else columns(variances[some], tasks)
@@ -157,9 +157,16 @@ def telling_cells(
     record: Record, tasks: IndexArray
 ) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
     """Means, s² and R of the agents that the noise of trials on these tasks comes from, (n_telling, k)."""
-    table, at = record.table, np.ix_(np.flatnonzero(record.telling_noise), tasks)
-    variances = None if table.trial_variances is None else table.trial_variances[at]
-    return table.means[at], variances, None if table.n_trials is None else table.n_trials[at]
+    table, some = record.table, _rows(np.flatnonzero(record.telling_noise), record.n_agents)
+    cells = (table.means, table.trial_variances, table.n_trials)
+    means, variances, n_trials = (None if one is None else columns(one[some], tasks) for one in cells)
+    assert means is not None
+    return means, variances, n_trials
+
+
+def _rows(agents: Sequence[int] | IndexArray, n_agents: int) -> slice | IndexArray:
+    """Index rows of a matrix, all of them without a copy."""
+    return slice(None) if len(agents) == n_agents else np.array(agents, dtype=np.intp)
 
 
 def one_trial(record: Record) -> Mask:
@@ -170,7 +177,7 @@ def one_trial(record: Record) -> Mask:
 def has_repeats(record: Record) -> bool:
     """Whether some agent has two independent trials of a task in one setting."""
     variances = record.table.trial_variances
-    return variances is not None and not np.isnan(variances[~one_trial(record)]).all()
+    return variances is not None and bool((~np.isnan(variances))[~one_trial(record)].any())
 
 
 def borrowed_by(record: Record, rules: Rules) -> str:
@@ -376,7 +383,8 @@ def unclaimed(
     """Pairs whose order missing outcomes could turn, of some agents; never one with an estimated agent."""
     undecided = np.zeros((len(rows), len(rows)), dtype=np.bool_)
     among = np.flatnonzero(measured)
-    means = error_model.record.table.means[np.ix_(np.array(rows, dtype=np.intp)[among], tasks)]
+    some = _rows(np.array(rows, dtype=np.intp)[among], error_model.record.n_agents)
+    means = columns(error_model.record.table.means[some], tasks)
     undecided[np.ix_(among, among)] = unclaimed_orders(means)
     return undecided
 

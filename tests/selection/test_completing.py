@@ -61,8 +61,8 @@ def test_above_twenty_full_runs_the_groups_are_twenty():
     found = teaching(outcomes)
     assert found.scale_on(batch).c == pytest.approx(np.sqrt((4 + np.sum(z**2)) / 27), abs=1e-7)
     assert found.scale_on(batch).degrees == 27
-    assert len(found.fits) == 20
-    assert set(found.fits) == {(i, i + 20) if i < 3 else (i,) for i in range(20)}
+    assert len(found.refits.models) == 20
+    assert set(found.refits.models) == {(i, i + 20) if i < 3 else (i,) for i in range(20)}
 
 
 def test_of_a_new_scaffold_the_errors_are_those_of_scaffolds_left_out():
