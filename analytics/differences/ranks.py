@@ -175,9 +175,7 @@ def _check(agents: Sequence[str], outcomes: FloatArray, v: FloatArray, n_draws: 
     if outcomes.ndim != 2 or len(outcomes) != len(agents) or not agents:
         raise CoreError(f"outcomes of shape {outcomes.shape} for {len(agents)} agents", code="ranks")
     if outcomes.shape[1] < MIN_TASKS:
-        raise CoreError(
-            f"ranks need at least {MIN_TASKS} tasks to resample, not {outcomes.shape[1]}", code="ranks"
-        )
+        raise CoreError(f"ranks need at least {MIN_TASKS} tasks, not {outcomes.shape[1]}", code="ranks")
     check_draws(agents, n_draws, "ranks")
     wrong = ~((outcomes >= 0.0) & (outcomes <= 1.0))
     if wrong.any():

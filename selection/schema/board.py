@@ -58,9 +58,9 @@ class TargetLine:
     covers: Annotated[str, "What its 95% intervals are about."]
     n_tasks: Annotated[int, "Tasks of the target."]
     n_ranked: Annotated[int, "Agents with a rank."]
-    method: Annotated[str, "How ties and rank intervals were found; empty without them."] = ""
+    method: Annotated[str, "How ties and rank ranges were found; empty without them."] = ""
     critical: Annotated[
-        float | None, "Critical value c of the pair comparisons; None without rank intervals."
+        float | None, "Critical value c of the pair comparisons; None without rank ranges."
     ] = None
     n_draws: int | None = None
     note: Annotated[str, "What the method takes for granted, in words."] = ""
@@ -69,9 +69,7 @@ class TargetLine:
         "Agents that may be the best of those that headlines are made from, by name: the set holds the "
         "truly best one with 95% (multiple comparisons with the best).",
     ] = ()
-    reason: Annotated[str, "Why the target says nothing, or why there are no rank intervals; else empty."] = (
-        ""
-    )
+    reason: Annotated[str, "Why the target says nothing, or why there are no rank ranges; else empty."] = ""
     second_run: Annotated[
         SecondRun | None,
         "None where the leader's score is estimated, under five measured agents, and for the target domain.",

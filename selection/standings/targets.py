@@ -239,7 +239,7 @@ def tell(
         )
         intervals = _compared(error_model, target, tasks, on_tasks, known, cells, shift)
     except CoreError as refusal:
-        return _concluded(replace(line, reason=f"no rank intervals: {refusal}"), at, rows, None)
+        return _concluded(replace(line, reason=f"no rank ranges: {refusal}"), at, rows, None)
     if target != "domain":
         line = replace(line, second_run=_second_run(error_model, tasks, in_headlines, at))
     may, names = (some or intervals).may_be_first, error_model.record.table.agents

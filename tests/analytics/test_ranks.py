@@ -143,8 +143,8 @@ def test_five_tasks_never_need_less_than_one_pair_would():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"outcomes": np.ones((2, 4))}, "at least 5 tasks to resample, not 4"),
-        ({"outcomes": np.ones((2, 1))}, "at least 5 tasks to resample, not 1"),
+        ({"outcomes": np.ones((2, 4))}, "ranks need at least 5 tasks, not 4"),
+        ({"outcomes": np.ones((2, 1))}, "ranks need at least 5 tasks, not 1"),
         ({"outcomes": np.ones((3, 6))}, r"shape \(3, 6\) for 2 agents"),
         ({"outcomes": np.ones((0, 6)), "agents": ()}, r"shape \(0, 6\) for 0 agents"),
         ({"outcomes": np.array([[1.0] * 6, [1, 1, math.nan, 1, 1, 1]])}, "agent 'b', task 2: nan is not"),

@@ -454,7 +454,7 @@ def test_degenerate_boards_have_reasons_and_no_nan(outcomes):
 def test_under_five_tasks_ranks_are_refused_with_the_number():
     found = answer(record_of(marks("101", "010")))
     assert "need at least 5 tasks; there are 3" in found.targets["full"].reason
-    assert "at least 5 tasks to resample, not 3" in found.targets["domain"].reason
+    assert "ranks need at least 5 tasks, not 3" in found.targets["domain"].reason
     assert (found.targets["full"].note, found.targets["full"].method) == ("", "")
     assert (at(found, "a00").rank, at(found, "a00").rank_lower) == (1, None)
     assert at(found, "a00").se is not None

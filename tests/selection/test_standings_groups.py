@@ -86,7 +86,7 @@ def test_errors_ranks_and_pairs_of_the_domain_are_those_of_groups(role):
 def test_too_few_groups_of_a_stated_role_are_refused_not_ignored():
     found = answer(grouped_record(categories=HALVES), Rules(groups="category:cluster"))
     assert found.targets["domain"].reason == (
-        "no rank intervals: errors by groups of tasks need at least 10 groups, not 2"
+        "no rank ranges: errors by groups of tasks need at least 10 groups, not 2"
     )
     assert all(line.at["domain"].se is None for line in found.agents)
     assert all(line.at["full"].se is not None for line in found.agents)

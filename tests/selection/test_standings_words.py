@@ -369,9 +369,9 @@ def test_what_was_measured_is_said_beside_what_was_not():
 
 
 def test_without_rank_intervals_the_headline_says_why():
-    found = standings(line("a", 1, 0.9), line("b", 2, 0.1), reason="no rank intervals: 3 tasks")
+    found = standings(line("a", 1, 0.9), line("b", 2, 0.1), reason="no rank ranges: 3 tasks")
     assert words.headline(found) == (
-        "a scores highest: 90.0%. Costs are not stated. No rank intervals: 3 tasks."
+        "a scores highest: 90.0%. Costs are not stated. No rank ranges: 3 tasks."
     )
 
 
