@@ -189,9 +189,10 @@ def _with_nothing_missing(before: Policy, loads: list["_Load"]) -> tuple[Policy,
     As most first files are, and reading takes a quarter of the time of a load.
     """
     first, benchmark = loads[0], before.benchmark
-    n_agents, n_tasks = (len(names) for names in (first.matched.flat.agents, first.matched.flat.tasks))
-    stored = Submission.objects.filter(agent__benchmark=benchmark).count()
-    is_all = stored == first.n_submissions and benchmark.tasks.count() == n_tasks
+    n_agents, n_tasks = len(first.matched.agents), len(first.matched.flat.tasks)
+    n_stored = Submission.objects.filter(agent__benchmark=benchmark).count()
+    retired = benchmark.tasks.values_list("retired_at", flat=True)
+    is_all = n_stored == first.n_submissions and list(retired) == [None] * n_tasks
     counts_all = before.universe is None and before.counted_settings is None
     if not (is_all and counts_all and first.is_complete):
         return None
@@ -277,13 +278,14 @@ class _Load:
         parts, locked_ids, superseded = self.parts(), LockedIds(set), set[int]()
         self.n_submissions = len(parts)
         ends = np.cumsum([len(part) for part in parts])
-        for _, numbers in groupby(range(len(parts)), key=lambda i: int(ends[i]) // ROWS_AT_ONCE):
-            drafted = [self._draft(parts[last := i], superseded) for i in numbers]
+        for _, together in groupby(range(len(parts)), key=lambda i: int(ends[i]) // ROWS_AT_ONCE):
+            places = list(together)
+            drafted = [self._draft(parts[i], superseded) for i in places]
             self.changes += record(drafted, reason=self.reason, locked_ids=locked_ids)
             for submission, _, replaces in drafted:
                 if replaces:
                     carry_details(old=replaces, new=submission)
-            progress(last + 1, len(parts))
+            progress(places[-1] + 1, len(parts))
         complete_agents(benchmark=self.benchmark, agents=self.agents, descriptions=self.described)
         flat = self.matched.flat
         with_new = {flat.agents[flat.agent[part[0]]] for part in parts}
@@ -322,7 +324,7 @@ class _Load:
     def is_complete(self) -> bool:
         """Whether each agent has one valid result of each task, all under one setting."""
         flat = self.matched.flat
-        is_one_each = flat.n_rows == len(flat.agents) * len(flat.tasks) and np.ptp(flat.trial) == 0
+        is_one_each = flat.n_rows == len(self.matched.agents) * len(flat.tasks) and np.ptp(flat.trial) == 0
         return bool(is_one_each and len(flat.settings) == 1 and flat.valid.all())
 
     @cached_property
