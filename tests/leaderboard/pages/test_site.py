@@ -53,11 +53,18 @@ def read(folder):
 committed = pytest.mark.django_db(transaction=True)
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    return tmp_path_factory.mktemp("site")
+
+
 @pytest.fixture
-def site(publish, tmp_path):
+def site(publish, written):
+    """The folder, written by the first test that asks for it; the board is published for each."""
     board = publish(ladder(17, 20))
-    write_site(board.benchmark, tmp_path, url="", progress=None)
-    return tmp_path
+    if not any(written.iterdir()):
+        write_site(board.benchmark, written, url="", progress=None)
+    return written
 
 
 @committed
