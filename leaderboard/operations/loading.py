@@ -189,7 +189,7 @@ def _with_nothing_missing(before: Policy, loads: list["_Load"]) -> tuple[Policy,
     As most first files are, and reading takes a quarter of the time of a load.
     """
     first, benchmark = loads[0], before.benchmark
-    n_agents, n_tasks = len(first.matched.agents), len(first.matched.flat.tasks)
+    n_agents, n_tasks = len(first.matched.flat.agents), len(first.matched.flat.tasks)
     n_stored = Submission.objects.filter(agent__benchmark=benchmark).count()
     retired = benchmark.tasks.values_list("retired_at", flat=True)
     is_all = n_stored == first.n_submissions and list(retired) == [None] * n_tasks
@@ -271,6 +271,31 @@ class _Load:
         if own:
             self._take_over()
         self.matched = MatchedRows(metadata.flat, benchmark=benchmark, agents=self.agents)
+        self._check_merged()
+
+    def _check_merged(self) -> None:
+        """Refuse two names of one agent, merged, with a result of the same task and trial."""
+        flat, matched = self.matched.flat, self.matched
+        if len(matched.agents) == len(flat.agents):
+            return
+        key = [matched.rows[name].to_numpy() for name in KEY]
+        order = np.lexsort(key[::-1])
+        again = np.all([column[order][1:] == column[order][:-1] for column in key], axis=0)
+        where = np.sort(order[1:][again])
+        names = [matched.agents[pk].name for pk in key[0][where[:MAX_FAULTS]].tolist()]
+        faults = tuple(
+            Fault(
+                row=i + 1,
+                field="agent",
+                value=excerpt(flat.agents[flat.agent[i]]),
+                rule=f"was merged with another name of this file: agent {name!r} has task "
+                f"{flat.tasks[flat.task[i]]!r}, trial {flat.trial[i]} already; keep one of the two rows",
+            )
+            for i, name in zip(where.tolist(), names, strict=False)
+        )
+        if faults:
+            message = f"{self.called} has results of one agent twice. Nothing was stored."
+            raise Faulty(message, faults=faults, n_faults=len(where))
 
     def store(self, *, replace: bool, progress: Progress) -> None:
         if self.changed.any() and not replace:
@@ -324,8 +349,9 @@ class _Load:
     def is_complete(self) -> bool:
         """Whether each agent has one valid result of each task, all under one setting."""
         flat = self.matched.flat
-        is_one_each = flat.n_rows == len(self.matched.agents) * len(flat.tasks) and np.ptp(flat.trial) == 0
-        return bool(is_one_each and len(flat.settings) == 1 and flat.valid.all())
+        is_one_each = flat.n_rows == len(flat.agents) * len(flat.tasks) and np.ptp(flat.trial) == 0
+        is_alike = len(self.matched.agents) == len(flat.agents) and len(flat.settings) == 1
+        return bool(is_one_each and is_alike and flat.valid.all())
 
     @cached_property
     def changed(self) -> np.ndarray:
@@ -336,6 +362,15 @@ class _Load:
     def new(self) -> np.ndarray:
         """(n_rows,) bool: nothing is stored, or a failure of the harness."""
         return (self.matched.holder == 0) & ~self.matched.same
+
+    @cached_property
+    def latest(self) -> pa.Table:
+        """What is stored, of a result that was lost and delivered again the later one."""
+        stored = self.matched.stored  # in order of their submissions
+        if not pc.any(stored["free"]).as_py():
+            return stored
+        places = stored.select(KEY).append_column("place", pa.array(np.arange(stored.num_rows)))
+        return stored.take(places.group_by(KEY).aggregate([("place", "max")])["place_max"])
 
     def contradiction(self) -> Faulty:
         matched, where = self.matched, np.flatnonzero(self.changed)
@@ -374,9 +409,9 @@ class _Load:
         """Their submission, its rows, and what it replaces: not what earlier ones have `superseded`."""
         old = sorted(set(self.matched.holder[index][self.changed[index]].tolist()) - superseded)
         superseded.update(old)
-        flat, stored, rows = self.matched.flat, self.matched.stored, self.matched.rows.take(index)
+        flat, rows = self.matched.flat, self.matched.rows.take(index)
         if old:  # add what the superseded submissions hold and the file does not contradict
-            left = stored.filter(pc.is_in(stored["submission"], pa.array(old, pa.int32())))
+            left = self.latest.filter(pc.is_in(self.latest["submission"], pa.array(old, pa.int32())))
             taken = self.matched.rows.filter(pa.array(self.new | self.changed)).select(KEY)
             carried = left.join(taken, keys=KEY, join_type="left anti").select(OUTCOME)
             rows = pa.concat_tables([rows, carried], promote_options="default")

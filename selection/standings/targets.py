@@ -165,8 +165,9 @@ def telling_cells(
 
 
 def _rows(agents: Sequence[int] | IndexArray, n_agents: int) -> slice | IndexArray:
-    """Index rows of a matrix, all of them without a copy."""
-    return slice(None) if len(agents) == n_agents else np.array(agents, dtype=np.intp)
+    """Index rows of a matrix; all of them, in their order, without a copy."""
+    rows = np.array(agents, dtype=np.intp)
+    return slice(None) if np.array_equal(rows, np.arange(n_agents)) else rows
 
 
 def one_trial(record: Record) -> Mask:

@@ -228,6 +228,43 @@ def test_real_files_load(db, real_data, file, n_agents, n_tasks, n_rows):
     )
 
 
+def test_a_lost_result_that_was_delivered_again_stays_when_its_file_is_corrected(db):
+    """The first file lost t1, the second has it; the third corrects the first, or both."""
+    head = f"{HEAD},valid,cost_usd\n"
+    load_text(f"{head}{ROW},t1,1,,0,7\n{ROW},t2,1,1,1,2\n{ROW},t4,1,,0,5\n")
+    load_text(f"{head}{ROW},t1,1,1,1,9\n{ROW},t3,1,1,1,3\n{ROW},t4,1,0,0,6\n")
+    load_text(f"{head}{ROW},t2,1,0,1,2.5\n", replace=True)
+    rows = {("a", "t1", 1): (1, True), ("a", "t2", 1): (0, True), ("a", "t3", 1): (1, True)}
+    assert outcomes() == rows | {("a", "t4", 1): (0, False)}
+    assert Submission.objects.filter(status="accepted").count() == 2
+
+    load_text(f"{head}{ROW},t2,1,1,1,2\n{ROW},t3,1,0,1,3.5\n", replace=True)
+    rows |= {("a", "t2", 1): (1, True), ("a", "t3", 1): (0, True)}
+    assert outcomes() == rows | {("a", "t4", 1): (0, False)}
+    live = Submission.objects.get(status="accepted")
+    names = dict(Task.objects.values_list("id", "name"))
+    costs = OutcomeDetail.objects.filter(submission_id=live.pk).values_list("task_id", "cost_usd")
+    assert {names[task]: cost for task, cost in costs} == {"t1": 9, "t2": 2, "t3": 3.5, "t4": 6}
+
+
+def test_a_file_with_two_names_of_a_merged_agent_has_each_result_once(db):
+    load_text(csv_text({"a": "11", "b": "..1", "c": "1"}))
+    one, other = Agent.objects.get(name="a"), Agent.objects.get(name="b")
+    naming.merge(agent=other, into=one, by=None, reason="same", as_of=AS_OF)
+    before = Outcome.objects.count()
+    text = csv_text({"a": "11.1", "b": "..11", "c": "1"})
+    with pytest.raises(Faulty, match="has results of one agent twice") as refused:
+        load_text(text)
+    (fault,) = refused.value.faults
+    assert str(fault) == (
+        "row 5, agent \"b\": was merged with another name of this file: agent 'a' has task 't03', trial 1 "
+        "already; keep one of the two rows"
+    )
+    assert Outcome.objects.count() == before
+    load_text(csv_text({"a": "11.1", "b": "..1", "c": "1"}))
+    assert Outcome.objects.count() == before + 1
+
+
 def test_metadata_is_json(db):
     load_text(f'{HEAD},note\n{ROW},t1,1,1,"say ""hi"", ü"\n')
     assert json.loads(json.dumps(OutcomeDetail.objects.get().metadata)) == {"note": 'say "hi", ü'}

@@ -1,6 +1,7 @@
 """Two agents on request: against scipy and scikit-learn, by definition, and who is left out and why."""
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -120,6 +121,25 @@ def test_identical_agents_differ_by_nothing_that_is_known():
     given = pair_of(pairs(record_of(outcomes), target="full"), "a00", "a01")
     assert (given.estimate.value, given.p_adjusted) == (0.0, 1.0)
     assert given.estimate.interval.se == pytest.approx(1 / 62)  # the pseudo-tasks alone
+
+
+def test_no_order_is_claimed_of_those_that_miss_unevenly_whatever_the_order_of_their_scores():
+    """By Manski bounds that overlap and Fisher's exact test; the agent that lacks results comes last."""
+    rng, outcomes = np.random.default_rng(5), np.zeros((13, 200))
+    for i, row in enumerate(outcomes):
+        row[rng.permutation(200)[: 100 + 2 * i]] = 1
+    outcomes[0, :9] = NAN
+    lower, lacking = np.nansum(outcomes, axis=1), np.isnan(outcomes).sum(axis=1)
+    expected = {
+        (f"a{i:02d}", f"a{j:02d}")
+        for i, j in combinations(range(13), 2)
+        if lower[i] <= lower[j] + lacking[j]
+        and lower[j] <= lower[i] + lacking[i]
+        and stats.fisher_exact([[lacking[i], 200 - lacking[i]], [lacking[j], 200 - lacking[j]]])[1] < 0.01
+    }
+    found = pairs(record_of(outcomes, lost=np.isnan(outcomes)), target="full")
+    assert {tuple(sorted((one.a, one.b))) for one in found.pairs if one.unclaimed} == expected
+    assert 0 < len(expected) < 12
 
 
 def test_refusals():
