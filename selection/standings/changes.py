@@ -53,7 +53,7 @@ class Changes:
     left: listed on the older board alone, and not withdrawn.
     withdrawn: listed on the older board alone, and withdrawn.
     now_ranked, now_unranked: listed on both, and ranked on the newer board alone, or on the older alone.
-    n_untold: agents that both boards rank and of which the older told no rank interval: whether they moved
+    n_untold: agents that both boards rank and of which the older told no rank range: whether they moved
         beyond it cannot be said.
     before, now: where each agent stood on the older board, by its name on the newer, and stands on the newer.
     """

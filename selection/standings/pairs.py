@@ -304,10 +304,10 @@ def _compared(view: View, a: Side, b: Side) -> tuple[Estimate, float | None]:
 
 N_SHOWN = 10  # of the agents compared, the best; 45 pairs
 PAIR_LEGEND = {
-    "from, to": "95% interval of the line's own score or difference, not adjusted: of many, one in twenty "
-    "misses. Ties and ranks rest on wider ones, right for all pairs at once; see `ranks`.",
-    "SE": "Of the difference. On given tasks it is the error that decides ties, which is never 0; an agent's "
-    "own interval rests on its trials alone, so that the two need not add up.",
+    "from, to": "95% interval of the line's own score or difference, not adjusted: about one in twenty "
+    "misses the true value. Ties and ranks use wider ones that hold for all pairs at once; see `ranks`.",
+    "SE": "Of the difference. On given tasks it decides ties and is never 0. An agent's own interval uses "
+    "only its trials, so the two need not add up.",
 }
 
 

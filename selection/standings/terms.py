@@ -24,7 +24,7 @@ MARKS = {
     "the agent is not ranked on other tasks",
     "recalled": "is in the top places by an estimate and must run the remaining tasks. Until then it is not "
     "called the best; after the deadline it loses its rank",
-    "completed": "up to 5% of its results were lost by the harness and are estimated from the others; the "
+    "completed": "up to 5% of its results are missing and are estimated from the others; the "
     "intervals include this error",
     "new scaffold": "its scaffold is new; too few others are known, so the interval does not include this",
     "incomplete": "has missing results, so it is not ranked on all tasks; it may be ranked on the ranking "
@@ -46,7 +46,8 @@ METHODS = {
     "repeated trials": "computed from repeated trials of each task",
     "variance function": "for agents without repeated trials: computed from the others; assumes that they "
     "vary as much",
-    "upper bound": "with one trial per task, this counts all variation as trial noise: a wide interval",
+    "upper bound": "with one trial per task, this counts all variation as trial noise; the true "
+    "error is smaller",
     "neyman": "computed from the spread of differences over tasks; this is an upper bound",
     "domain": "computed from the spread over tasks, treated as a sample",
     "clusters": "computed from the spread over groups of tasks, treated as a sample",
@@ -115,7 +116,7 @@ TIED = (
 )
 LEGEND = {
     "Rank": "One plus the number of agents with a better score.",
-    "95% rank range": "The ranks that the data allow.",
+    "95% rank range": "The ranks that an agent can have; those of all agents hold at once (95%).",
     "95% interval": "95% interval of the score.",
     "SE": "Standard error of the score, in points.",
     "naive": "√(p(1 − p)/n), p the score and n the number of tasks. Many leaderboards print it. It ignores "
