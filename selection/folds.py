@@ -418,6 +418,14 @@ def membership(sets: Sequence[IndexArray], n: int) -> Mask:
     return members
 
 
+def subset_sums(values: FloatArray, members: Mask) -> FloatArray:
+    """Σ_{j in S} values[:, j] of every fold, (n_agents, n_folds): what all share, and what differs."""
+    shared = members.all(axis=0)
+    differ = members.any(axis=0) & ~shared
+    selected = members[:, differ].T.astype(np.float64)
+    return np.asarray(values[:, shared].sum(axis=1)[:, None] + values[:, differ] @ selected, dtype=np.float64)
+
+
 def _sums(values: FloatArray, counted: Sequence[IndexArray]) -> FloatArray:
     """Column sums over the counted rows of each fold, from whichever rows are fewer."""
     n, total = len(values), values.sum(axis=0)

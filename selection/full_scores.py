@@ -31,7 +31,7 @@ from cachetools import LRUCache
 from analytics.arrays import FloatArray, IndexArray, Mask
 from selection import leave_out, ridge
 from selection.errors import SelectionError
-from selection.folds import CompleteAgents, Fold, membership
+from selection.folds import CompleteAgents, Fold, membership, subset_sums
 from selection.rules import ESTIMATORS, EstimatorName
 from selection.staged.model import estimates
 
@@ -156,12 +156,16 @@ def _line(outcomes: FloatArray, scores: FloatArray, others: FloatArray) -> Float
     def row_means(rows: FloatArray) -> FloatArray:
         return np.asarray(np.where(np.isnan(rows), column_means, rows).mean(axis=1), dtype=np.float64)
 
-    means = row_means(outcomes)
+    return _on_line(row_means(outcomes), scores, row_means(others))
+
+
+def _on_line(means: FloatArray, scores: FloatArray, others: FloatArray) -> FloatArray:
+    """ŷ of other agents from the means of their rows, (q,)."""
     centred = means - np.mean(means)
     spread = float(centred @ centred)
     equal = bool(np.ptp(means) <= np.finfo(np.float64).eps * max(1.0, float(np.abs(means).max())))
     slope = 0.0 if equal else float(centred @ (scores - np.mean(scores))) / spread
-    return np.asarray(float(np.mean(scores) - slope * np.mean(means)) + slope * row_means(others))
+    return np.asarray(float(np.mean(scores) - slope * np.mean(means)) + slope * others)
 
 
 def predictions(
@@ -181,14 +185,7 @@ def predictions(
         members = membership(subsets, outcomes.shape[1])
         return ridge_predictions(agents, folds, [fold.held_out for fold in folds], members)
     if name == "line":
-        return [
-            _line(
-                outcomes[np.ix_(fold.training, tasks)],
-                agents.scores[fold.training],
-                outcomes[np.ix_(fold.held_out, tasks)],
-            )
-            for fold, tasks in zip(folds, subsets, strict=True)
-        ]
+        return _lines(agents, folds, subsets)
     predicted = []
     used = rows_used(agents, [fold.training for fold in folds])
     for rows, fold, tasks in zip(used, folds, subsets, strict=True):
@@ -197,6 +194,26 @@ def predictions(
         seen[:, tasks] = outcomes[np.ix_(fold.held_out, tasks)]
         predicted.append(estimates(model, seen, agents.means_after(model, rows, fold.held_out))[0])
     return predicted
+
+
+def _lines(agents: CompleteAgents, folds: Sequence[Fold], subsets: Sequence[IndexArray]) -> list[FloatArray]:
+    """Predict by `_line`; where no cell is missing, folds share the sums of the tasks that they share."""
+    outcomes, scores = agents.outcomes, agents.scores
+    if np.isnan(outcomes).any() or min((fold.training.size for fold in folds), default=0) < 2:
+        return [
+            _line(
+                outcomes[np.ix_(fold.training, tasks)],
+                scores[fold.training],
+                outcomes[np.ix_(fold.held_out, tasks)],
+            )
+            for fold, tasks in zip(folds, subsets, strict=True)
+        ]
+    sums = subset_sums(outcomes, membership(subsets, outcomes.shape[1])).T
+    means = [row / tasks.size for row, tasks in zip(sums, subsets, strict=True)]
+    return [
+        _on_line(row[fold.training], scores[fold.training], row[fold.held_out])
+        for row, fold in zip(means, folds, strict=True)
+    ]
 
 
 def rows_used(agents: CompleteAgents, trained: Sequence[IndexArray]) -> Sequence[IndexArray]:

@@ -27,6 +27,7 @@ from selection.folds import (
     generator,
     membership,
     nested_plan,
+    subset_sums,
 )
 from selection.strategies import SEEDED, STRATEGIES, Training
 
@@ -230,22 +231,14 @@ def _means(outcomes: FloatArray, members: Mask) -> tuple[FloatArray, FloatArray,
     """Means of every agent inside and outside every subset, and cells missing inside: (n_agents, n_folds)."""
     valid = ~np.isnan(outcomes)
     filled = np.where(valid, outcomes, 0.0)
-    sums, sizes = _subset_sums(filled, members), np.count_nonzero(members, axis=1)
+    sums, sizes = subset_sums(filled, members), np.count_nonzero(members, axis=1)
     if valid.all():
         counts = np.broadcast_to(sizes, sums.shape)
     else:
-        counts = np.rint(_subset_sums(valid.astype(np.float64), members)).astype(np.intp)
+        counts = np.rint(subset_sums(valid.astype(np.float64), members)).astype(np.intp)
     outside = np.count_nonzero(valid, axis=1)[:, None] - counts
     rest = filled.sum(axis=1)[:, None] - sums
     return ratio(sums, counts), ratio(rest, outside), sizes - counts
-
-
-def _subset_sums(values: FloatArray, members: Mask) -> FloatArray:
-    """Σ_{j in S} values[:, j] of every fold: what all folds share, and the tasks that differ."""
-    shared = members.all(axis=0)
-    differ = members.any(axis=0) & ~shared
-    selected = members[:, differ].T.astype(np.float64)
-    return np.asarray(values[:, shared].sum(axis=1)[:, None] + values[:, differ] @ selected, dtype=np.float64)
 
 
 def row_means(values: FloatArray) -> FloatArray:
