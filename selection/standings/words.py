@@ -224,7 +224,8 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
         return f"{counted(n, 'version')} {FOLDED[n > 1]}."
     number = f"{n:,} of {counted(len(board.agents), 'agent')}" if of else counted(n, "agent")
     if set(groups) == {LACKING}:
-        reasons = f"results are missing for {_n_lacking(board, target)}"
+        lacking = _n_lacking(board, target)
+        reasons = f"results are missing for {lacking}" if lacking else "over 5% of the results are missing"
     elif len(groups) == 1:
         (why,) = groups
         reasons = f"{'it' if n == 1 else 'they'} {why[n > 1]}"
@@ -234,10 +235,12 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
 
 
 def _n_lacking(board: Standings, target: str) -> str:
-    """Return 10 tasks, 1 to 25 tasks: how many each unranked agent has no result for."""
+    """Return 10 tasks, 1 to 25 tasks: what each unranked agent has no result for; empty where one has all."""
     n_tasks = board.targets[target].n_tasks
     lacking = [n_tasks - line.at[target].n_valid for line in board.agents if line.at[target].rank is None]
     low, high = min(lacking), max(lacking)
+    if not low:
+        return ""
     return counted(high, "task") if low == high else f"{low:,} to {counted(high, 'task')}"
 
 

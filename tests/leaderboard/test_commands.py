@@ -26,7 +26,7 @@ from leaderboard.catalog.models import Benchmark, Policy, Role
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.answers import table, verdict, words
 from leaderboard.studies.models import DriftCheck
-from leaderboard.submissions.models import Outcome
+from leaderboard.submissions.models import Outcome, OutcomeDetail
 from leaderboard.terminal.management.commands import policy
 from leaderboard.terminal.printing import drift_text
 from selection.standings.printed import PLAIN, SAME
@@ -73,6 +73,15 @@ def test_aliases_and_metadata_are_reported(db, run, file):
     file.write_text(file.read_text().replace("outcome", "score", 1).replace("valid", "failure_mode", 1))
     printed = run("load", str(file), "--benchmark", "toy").splitlines()
     assert printed[1:-1] == ["The column score was read as outcome.", "Kept as metadata: failure_mode."]
+
+
+def test_other_columns_of_what_is_stored_stay(db, run, file):
+    head, *rows = file.read_text().splitlines()
+    run("load", str(file), "--benchmark", "toy")
+    file.write_text("\n".join([f"{head},cost_usd,note", *(f"{row},1,x" for row in rows)]) + "\n")
+    printed = run("load", str(file), "--benchmark", "toy").splitlines()
+    assert printed[1:-1] == ["Costs, notes and other columns of results already stored stay as they are."]
+    assert not OutcomeDetail.objects.exists()
 
 
 def test_what_people_say_is_no_metadata(db, run, file):

@@ -309,6 +309,15 @@ def test_reasons_of_unranked_agents_are_grouped():
     )
 
 
+def test_who_has_a_result_for_each_task_can_lack_trials():
+    """Of four trials of each of 40 tasks nine are void."""
+    whole = line("b", None, None, how="incomplete")
+    at = {name: replace(one, n_valid=40) for name, one in whole.at.items()}
+    assert words.unranked_text(standings(line("a", 1, 0.9), replace(whole, at=at))) == (
+        "1 agent is not ranked: over 5% of the results are missing."
+    )
+
+
 def test_leaders_share_the_first_place():
     pair = [line(name, 1, 0.9, lower=1, upper=2) for name in "ab"]
     found = standings(*pair, line("c", 3, 0.1, lower=3, upper=3), first=("a", "b"))

@@ -174,7 +174,8 @@ def load_file(file: Path, table: TableOptions, only: str | None, stdout: Any) ->
     stdout.write(note, ending="\n" if note else "")
     call_command("migrate", verbosity=0)
     slug = slugify(re.sub(r"\W", " ", flat.benchmark))[:100] or "benchmark"
-    stdout.write(summary(store(flat, slug=slug), dry_run=False) + notes(flat))
+    report = store(flat, slug=slug)
+    stdout.write(summary(report, dry_run=False) + notes(flat, report=report))
     return slug
 
 

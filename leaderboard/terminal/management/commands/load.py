@@ -103,7 +103,8 @@ class Command(ServiceCommand):
         else:
             report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace, own=own)
         stored = [one.flat for one in imported]
-        self.stdout.write("".join(map(read_as, imported)) + summary(report, dry_run=dry_run) + notes(*stored))
+        text = summary(report, dry_run=dry_run) + notes(*stored, report=report)
+        self.stdout.write("".join(map(read_as, imported)) + text)
         if not dry_run:
             # what was stored and does not count as it stands
             hints = "".join(f"{warning}\n" for warning in warnings(stored, benchmark_of(benchmark)))
@@ -245,11 +246,16 @@ def put_back(
         )
 
 
-def notes(*files: FlatFile) -> str:
+def notes(*files: FlatFile, report: LoadReport) -> str:
+    """Say what became of the other columns; those of results that are stored already stay as they were."""
     lines = []
     for flat in files:
         lines += [f"\nThe column {alias} was read as {column}." for alias, column in flat.aliases.items()]
         metadata = FileMetadata(flat)
+        if report.n_same and (flat.measured or flat.metadata):
+            lines.append("\nCosts, notes and other columns of results already stored stay as they are.")
+        if not report.n_new + report.n_replaced:
+            continue
         if metadata.taken:
             lines.append(f"\nOther columns stored: {', '.join(metadata.taken)}.")
         if labels := [name for name in metadata.flat.metadata if name in metadata.flat.labels]:
