@@ -122,10 +122,10 @@ def load(
     _check_spelling(files)
     benchmark, _ = get_or_create_benchmark(slug=slug, title=next(iter(files.values())).benchmark)
     before = grouped_tasks(benchmark)
-    loads = list[_Load]()
+    loads, file_of = list[_Load](), dict[int, str]()
     for name, one in files.items():  # what one file stores the next one finds
         loads.append(_Load(one, benchmark, called=name, by=by, as_of=as_of, own=own, reason=reason))
-        loads[-1].store(replace=replace, progress=progress)
+        loads[-1].store(replace=replace, progress=progress, file_of=file_of)
     changes = [change for one in loads for change in one.changes]
     tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
     tasks_came = grouped_tasks(benchmark) != before
@@ -297,9 +297,10 @@ class _Load:
             message = f"{self.called} has results of one agent twice. Nothing was stored."
             raise Faulty(message, faults=faults, n_faults=len(where))
 
-    def store(self, *, replace: bool, progress: Progress) -> None:
+    def store(self, *, replace: bool, progress: Progress, file_of: dict[int, str]) -> None:
+        """Store; `file_of` names the file of each submission that this load has stored."""
         if self.changed.any() and not replace:
-            raise self.contradiction()
+            raise self.contradiction(file_of)
         parts, locked_ids, superseded = self.parts(), LockedIds(set), set[int]()
         self.n_submissions = len(parts)
         ends = np.cumsum([len(part) for part in parts])
@@ -308,6 +309,7 @@ class _Load:
             drafted = [self._draft(parts[i], superseded) for i in places]
             self.changes += record(drafted, reason=self.reason, locked_ids=locked_ids)
             for submission, _, replaces in drafted:
+                file_of[submission.pk] = self.called
                 if replaces:
                     carry_details(old=replaces, new=submission)
             progress(places[-1] + 1, len(parts))
@@ -372,8 +374,10 @@ class _Load:
         places = stored.select(KEY).append_column("place", pa.array(np.arange(stored.num_rows)))
         return stored.take(places.group_by(KEY).aggregate([("place", "max")])["place_max"])
 
-    def contradiction(self) -> Faulty:
+    def contradiction(self, file_of: Mapping[int, str]) -> Faulty:
         matched, where = self.matched, np.flatnonzero(self.changed)
+        holders = np.unique(matched.holder[where]).tolist()
+        is_as = {pk: f"is in {file_of[pk]} as" if pk in file_of else "is stored as" for pk in holders}
         rows = matched.rows.take(where[:MAX_FAULTS])
         holding = matched.stored.filter(pc.invert(matched.stored["free"]))
         stored = rows.select(KEY).join(holding, keys=KEY, join_type="inner")
@@ -383,13 +387,14 @@ class _Load:
                 row=int(i) + 1,
                 field="outcome",
                 value=_outcome_text(row),
-                rule=f"is stored as {_outcome_text(both[tuple(row[k] for k in KEY)])} for agent "
-                f"{matched.agents[row['agent']].name!r}, task {matched.task_names[row['task']]!r}, "
-                f"trial {row['trial']}; add --replace to replace the stored submission",
+                rule=f"{is_as[int(matched.holder[i])]} {_outcome_text(both[tuple(row[k] for k in KEY)])} for "
+                f"agent {matched.agents[row['agent']].name!r}, task {matched.task_names[row['task']]!r}, "
+                f"trial {row['trial']}; add --replace to replace the earlier submission",
             )
             for i, row in zip(where, rows.to_pylist(), strict=False)
         )
-        message = f"{self.called} contradicts stored results. Nothing was stored."
+        against = " and ".join(sorted({file_of.get(pk, "stored results") for pk in holders}))
+        message = f"{self.called} contradicts {against}. Nothing was stored."
         flat = self.matched.flat
         if owned := self._owned({flat.agents[i] for i in np.unique(flat.agent[where])}):
             message += f" Submitters own {_named(owned)}. To take them over: --own."

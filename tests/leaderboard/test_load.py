@@ -10,11 +10,11 @@ from leaderboard.catalog.services import AgentMismatch
 from leaderboard.errors import Conflict, Faulty, Forbidden
 from leaderboard.operations import naming
 from leaderboard.operations.corrections import withdraw
-from leaderboard.operations.loading import keep, look, store
+from leaderboard.operations.loading import keep, load, look, store
 from leaderboard.submissions.models import Outcome, OutcomeDetail, Setting, StatusChange, Submission
 from leaderboard.submissions.queries import withheld
 from tests.leaderboard.world import deliver, token
-from tests.toys import AS_OF, HEAD, csv_text, load_text
+from tests.toys import AS_OF, HEAD, csv_text, flat_of, load_text
 
 ROW = "Toy,a,Loop,M,2026-01-05"
 
@@ -226,6 +226,21 @@ def test_real_files_load(db, real_data, file, n_agents, n_tasks, n_rows):
         n_tasks,
         n_rows,
     )
+
+
+def test_a_file_that_contradicts_another_one_of_the_same_load_names_it(db):
+    files = {"one.csv": flat_of(csv_text({"a": "10"})), "two.csv": flat_of(csv_text({"a": ".1", "b": "1"}))}
+    with pytest.raises(Faulty, match=r"^two\.csv contradicts one\.csv\. Nothing was stored") as refused:
+        load(flat=files, slug="toy", as_of=AS_OF)
+    (fault,) = refused.value.faults
+    assert str(fault).startswith(
+        "row 1, outcome \"1\": is in one.csv as 0 for agent 'a', task 't01', trial 1;"
+    )
+    load_text(csv_text({"b": "0"}))
+    with pytest.raises(Faulty, match=r"^two\.csv contradicts one\.csv and stored results\."):
+        load(flat=files, slug="toy", as_of=AS_OF)
+    load(flat=files, slug="toy", as_of=AS_OF, replace=True)
+    assert outcomes() == {("a", "t00", 1): (1, True), ("a", "t01", 1): (1, True), ("b", "t00", 1): (1, True)}
 
 
 def test_a_lost_result_that_was_delivered_again_stays_when_its_file_is_corrected(db):
