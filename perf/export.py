@@ -131,7 +131,7 @@ def stored(agents: Iterable[Any], tasks: list[int], setting: int) -> Iterator[An
             n_invalid=n - int(rows["valid"].to_numpy().sum()),
             loaded=True,
         )
-        yield from record(submission, rows, reason="perf")
+        yield from record([(submission, rows, ())], reason="perf")
 
 
 def timed(once: Callable[[], object]) -> float:

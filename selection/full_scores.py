@@ -156,14 +156,14 @@ def _line(outcomes: FloatArray, scores: FloatArray, others: FloatArray) -> Float
     def row_means(rows: FloatArray) -> FloatArray:
         return np.asarray(np.where(np.isnan(rows), column_means, rows).mean(axis=1), dtype=np.float64)
 
-    return _on_line(row_means(outcomes), scores, row_means(others))
+    return _on_line(row_means(outcomes), scores, row_means(others), outcomes.shape[1])
 
 
-def _on_line(means: FloatArray, scores: FloatArray, others: FloatArray) -> FloatArray:
-    """ŷ of other agents from the means of their rows, (q,)."""
+def _on_line(means: FloatArray, scores: FloatArray, others: FloatArray, k: int) -> FloatArray:
+    """ŷ of other agents from means over k tasks, (q,); equal means may differ by rounding."""
     centred = means - np.mean(means)
     spread = float(centred @ centred)
-    equal = bool(np.ptp(means) <= np.finfo(np.float64).eps * max(1.0, float(np.abs(means).max())))
+    equal = bool(np.ptp(means) <= k * np.finfo(np.float64).eps * max(1.0, float(np.abs(means).max())))
     slope = 0.0 if equal else float(centred @ (scores - np.mean(scores))) / spread
     return np.asarray(float(np.mean(scores) - slope * np.mean(means)) + slope * others)
 
@@ -211,8 +211,8 @@ def _lines(agents: CompleteAgents, folds: Sequence[Fold], subsets: Sequence[Inde
     sums = subset_sums(outcomes, membership(subsets, outcomes.shape[1])).T
     means = [row / tasks.size for row, tasks in zip(sums, subsets, strict=True)]
     return [
-        _on_line(row[fold.training], scores[fold.training], row[fold.held_out])
-        for row, fold in zip(means, folds, strict=True)
+        _on_line(row[fold.training], scores[fold.training], row[fold.held_out], tasks.size)
+        for row, fold, tasks in zip(means, folds, subsets, strict=True)
     ]
 
 

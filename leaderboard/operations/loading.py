@@ -271,27 +271,27 @@ class _Load:
         if own:
             self._take_over()
         self.matched = MatchedRows(metadata.flat, benchmark=benchmark, agents=self.agents)
-        self._check_merged()
+        self._check_names()
 
-    def _check_merged(self) -> None:
-        """Refuse two names of one agent, merged, with a result of the same task and trial."""
+    def _check_names(self) -> None:
+        """Refuse two names of one agent, merged or renamed, where both have a result to store."""
         flat, matched = self.matched.flat, self.matched
         if len(matched.agents) == len(flat.agents):
             return
-        key = [matched.rows[name].to_numpy() for name in KEY]
+        wanted = np.flatnonzero(self.new | self.changed)
+        key = [matched.rows[name].to_numpy()[wanted] for name in KEY]
         order = np.lexsort(key[::-1])
-        again = np.all([column[order][1:] == column[order][:-1] for column in key], axis=0)
-        where = np.sort(order[1:][again])
-        names = [matched.agents[pk].name for pk in key[0][where[:MAX_FAULTS]].tolist()]
+        again = np.flatnonzero(np.all([np.diff(column[order]) == 0 for column in key], axis=0))
+        where = sorted(zip(wanted[order[again + 1]].tolist(), wanted[order[again]].tolist(), strict=True))
         faults = tuple(
             Fault(
                 row=i + 1,
                 field="agent",
                 value=excerpt(flat.agents[flat.agent[i]]),
-                rule=f"was merged with another name of this file: agent {name!r} has task "
-                f"{flat.tasks[flat.task[i]]!r}, trial {flat.trial[i]} already; keep one of the two rows",
+                rule=f"is the same agent as {flat.agents[flat.agent[other]]!r}, merged or renamed, and both "
+                f"have task {flat.tasks[flat.task[i]]!r}, trial {flat.trial[i]}; keep one of the two rows",
             )
-            for i, name in zip(where.tolist(), names, strict=False)
+            for i, other in where[:MAX_FAULTS]
         )
         if faults:
             message = f"{self.called} has results of one agent twice. Nothing was stored."
@@ -365,14 +365,22 @@ class _Load:
         """(n_rows,) bool: nothing is stored, or a failure of the harness."""
         return (self.matched.holder == 0) & ~self.matched.same
 
-    @cached_property
-    def latest(self) -> pa.Table:
-        """What is stored, of a result that was lost and delivered again the later one."""
+    def _left(self, agent: int, old: list[int]) -> pa.Table:
+        """What stands of these submissions: of a result that was lost and delivered again the later one.
+
+        What does not count yet takes the place of nothing.
+        """
         stored = self.matched.stored  # in order of their submissions
-        if not pc.any(stored["free"]).as_py():
-            return stored
-        places = stored.select(KEY).append_column("place", pa.array(np.arange(stored.num_rows)))
-        return stored.take(places.group_by(KEY).aggregate([("place", "max")])["place_max"])
+        stored = stored.filter(pc.equal(stored["agent"], agent))
+        if pc.any(stored["free"]).as_py():
+            ids = pc.unique(stored["submission"]).to_pylist()
+            counting = Submission.objects.filter(pk__in=ids, status=Status.ACCEPTED).values_list(
+                "pk", flat=True
+            )
+            stored = stored.filter(pc.is_in(stored["submission"], pa.array([*counting, *old], pa.int32())))
+            places = stored.select(KEY).append_column("place", pa.array(np.arange(stored.num_rows)))
+            stored = stored.take(places.group_by(KEY).aggregate([("place", "max")])["place_max"])
+        return stored.filter(pc.is_in(stored["submission"], pa.array(old, pa.int32())))
 
     def contradiction(self, file_of: Mapping[int, str]) -> Faulty:
         matched, where = self.matched, np.flatnonzero(self.changed)
@@ -416,7 +424,7 @@ class _Load:
         superseded.update(old)
         flat, rows = self.matched.flat, self.matched.rows.take(index)
         if old:  # add what the superseded submissions hold and the file does not contradict
-            left = self.latest.filter(pc.is_in(self.latest["submission"], pa.array(old, pa.int32())))
+            left = self._left(rows["agent"][0].as_py(), old)
             taken = self.matched.rows.filter(pa.array(self.new | self.changed)).select(KEY)
             carried = left.join(taken, keys=KEY, join_type="left anti").select(OUTCOME)
             rows = pa.concat_tables([rows, carried], promote_options="default")

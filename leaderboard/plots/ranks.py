@@ -58,7 +58,7 @@ def _ranks_text(at: AtTarget) -> str:
 
 
 def _span(at: AtTarget, x: LinearScale, y: float, thick: float, fill: str, title: str) -> list[SafeString]:
-    """A bar with its circle; a circle alone without a rank interval, words without a rank."""
+    """A bar with its circle; a circle alone without a rank range, words without a rank."""
     if at.rank is None:
         return [text(LEFT, y + 4, NONE, anchor="start")]
     marks = [dot(x(at.rank), y, fill="paper", stroke="ink", radius=thick / 2 + 0.5, title=title)]

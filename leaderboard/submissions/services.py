@@ -112,16 +112,16 @@ def carry_details(*, old: Sequence[Submission], new: Submission) -> None:
         cursor.execute(
             f"""
             INSERT INTO submissions_outcomedetail (submission_id, task_id, setting_id, trial, {columns})
-            SELECT DISTINCT ON (task_id, setting_id, trial)
-                n.submission_id, task_id, setting_id, trial, {columns}
-            FROM submissions_outcomedetail d
-            JOIN submissions_outcome o USING (submission_id, task_id, setting_id, trial)
-            JOIN submissions_outcome n USING (task_id, setting_id, trial)
-            WHERE o.submission_id = ANY(%s) AND n.submission_id = %s
-                AND (n.value, n.valid) IS NOT DISTINCT FROM (o.value, o.valid)
-            ORDER BY task_id, setting_id, trial, o.submission_id DESC
+            SELECT %s, task_id, setting_id, trial, {columns}
+            FROM (
+                SELECT DISTINCT ON (task_id, setting_id, trial) o.submission_id, task_id, setting_id, trial
+                FROM submissions_outcome o JOIN submissions_outcome n USING (task_id, setting_id, trial)
+                WHERE o.submission_id = ANY(%s) AND n.submission_id = %s
+                    AND (n.value, n.valid) IS NOT DISTINCT FROM (o.value, o.valid)
+                ORDER BY task_id, setting_id, trial, o.submission_id DESC
+            ) AS latest JOIN submissions_outcomedetail d USING (submission_id, task_id, setting_id, trial)
             """,
-            [[s.pk for s in old], new.pk],
+            [new.pk, [s.pk for s in old], new.pk],
         )
 
 

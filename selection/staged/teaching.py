@@ -21,7 +21,7 @@ from selection.staged.walks import Fit, Scale, Staging, recalled
 FIRST = 0.2
 N_RESIDUALS, PSEUDO_RESIDUALS = 19, 4
 N_FOLDS = 20
-N_KEPT = 1_000  # batches
+N_KEPT = 200  # batches
 
 
 @dataclass(frozen=True, eq=False)

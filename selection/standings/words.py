@@ -225,7 +225,7 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
     number = f"{n:,} of {counted(len(board.agents), 'agent')}" if of else counted(n, "agent")
     if set(groups) == {LACKING}:
         lacking = _n_lacking(board, target)
-        reasons = f"results are missing for {lacking}" if lacking else "over 5% of the results are missing"
+        reasons = f"results are missing for {lacking}" if lacking else "results of some trials are missing"
     elif len(groups) == 1:
         (why,) = groups
         reasons = f"{'it' if n == 1 else 'they'} {why[n > 1]}"

@@ -64,7 +64,7 @@ class Fed:
         study = assignment.study_id if assignment else None
         of = {"submitted_at": day, "received_at": day, "loaded": True}
         submission = draft(rows, matched=self.placed, **of, asked=asked, study_id=study)
-        changes = record(submission, rows, reason="fed")
+        changes = record([(submission, rows, ())], reason="fed")
         if assignment:
             n = rows.group_by("task").aggregate([([], "count_all")]).rename_columns(["task", "n"])
             link_delivery(assignment=assignment, submission=submission, outcomes=n, as_of=day)

@@ -262,6 +262,21 @@ def test_a_lost_result_that_was_delivered_again_stays_when_its_file_is_corrected
     assert {names[task]: cost for task, cost in costs} == {"t1": 9, "t2": 2, "t3": 3.5, "t4": 6}
 
 
+def test_what_waits_takes_the_place_of_no_lost_result(db):
+    """Its owner delivers t1 again, under an embargo, and an operator corrects t2."""
+    load_text(f"{HEAD},valid\n{ROW},t1,1,,0\n{ROW},t2,1,1,1\n")
+    old = Submission.objects.get()
+    late = Submission.objects.create(
+        agent=old.agent, status="waiting", received_at=AS_OF, content_sha256=b"x", n_outcomes=1, n_invalid=0
+    )
+    rows = Outcome.objects.filter(task_id=Task.objects.get(name="t1").pk)
+    (lost,) = rows.values("task_id", "setting_id", "trial")
+    Outcome.objects.bulk_create([Outcome(submission_id=late.pk, value=1, valid=True, **lost)])
+    load_text(f"{HEAD},valid\n{ROW},t2,1,0,1\n", replace=True)
+    assert outcomes() == {("a", "t1", 1): (None, False), ("a", "t2", 1): (0, True)}
+    assert Submission.objects.get(status="waiting") == late
+
+
 def test_a_file_with_two_names_of_a_merged_agent_has_each_result_once(db):
     load_text(csv_text({"a": "11", "b": "..1", "c": "1"}))
     one, other = Agent.objects.get(name="a"), Agent.objects.get(name="b")
@@ -272,8 +287,8 @@ def test_a_file_with_two_names_of_a_merged_agent_has_each_result_once(db):
         load_text(text)
     (fault,) = refused.value.faults
     assert str(fault) == (
-        "row 5, agent \"b\": was merged with another name of this file: agent 'a' has task 't03', trial 1 "
-        "already; keep one of the two rows"
+        "row 5, agent \"b\": is the same agent as 'a', merged or renamed, and both have task 't03', trial 1; "
+        "keep one of the two rows"
     )
     assert Outcome.objects.count() == before
     load_text(csv_text({"a": "11.1", "b": "..1", "c": "1"}))

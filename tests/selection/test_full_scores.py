@@ -59,6 +59,21 @@ def test_three_agents_and_two_tasks_by_hand():
     assert told["line"] == pytest.approx(0.75)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_a_line_through_equal_means_is_level_whatever_rounding_makes_of_them(seed):
+    """Five agents have the same values in another order on each of three blocks of tasks."""
+    rng = np.random.default_rng(seed)
+    blocks = [rng.integers(0, 11, size) / 10 for size in rng.integers(5, 80, 3)]
+    rows = [np.concatenate([rng.permutation(block) for block in blocks]) for _ in range(5)]
+    first, second, third = (one.size for one in blocks)
+    outcomes = np.vstack([*rows, rng.integers(0, 11, (2, first + second + third)) / 10])
+    scores, training = rng.random(7), np.arange(5)
+    folds = [Fold("x", np.array([5]), training), Fold("y", np.array([6]), training)]
+    subsets = [np.arange(first + second), np.arange(first, first + second + third)]
+    for told in predictions("line", unnamed(outcomes, scores), folds, subsets):
+        assert told == pytest.approx([scores[:5].mean()], abs=1e-9)
+
+
 def test_a_fold_of_three_by_hand():
     """The third held out, x = 1, 0 and y = ½, ½: neither Ridge nor the line has a slope to use.
 

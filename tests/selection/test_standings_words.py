@@ -314,7 +314,7 @@ def test_who_has_a_result_for_each_task_can_lack_trials():
     whole = line("b", None, None, how="incomplete")
     at = {name: replace(one, n_valid=40) for name, one in whole.at.items()}
     assert words.unranked_text(standings(line("a", 1, 0.9), replace(whole, at=at))) == (
-        "1 agent is not ranked: over 5% of the results are missing."
+        "1 agent is not ranked: results of some trials are missing."
     )
 
 

@@ -252,12 +252,12 @@ def notes(*files: FlatFile, report: LoadReport) -> str:
     for flat in files:
         lines += [f"\nThe column {alias} was read as {column}." for alias, column in flat.aliases.items()]
         metadata = FileMetadata(flat)
-        if report.n_same and (flat.measured or flat.metadata):
+        if metadata.taken:
+            lines.append(f"\nOther columns stored: {', '.join(metadata.taken)}.")
+        if report.n_same and (flat.measured or metadata.flat.metadata):
             lines.append("\nCosts, notes and other columns of results already stored stay as they are.")
         if not report.n_new + report.n_replaced:
             continue
-        if metadata.taken:
-            lines.append(f"\nOther columns stored: {', '.join(metadata.taken)}.")
         if labels := [name for name in metadata.flat.metadata if name in metadata.flat.labels]:
             lines.append(f"\nHuman labels: {', '.join(labels)}.")
         if others := [name for name in metadata.flat.metadata if name not in metadata.flat.labels]:
