@@ -172,11 +172,11 @@ class _Delivery:
                 implausible=why,
             )
             judged = Judged.IMPLAUSIBLE
-        drafted, after_board = (submission, matched.rows, replaces), bool(replaces) and shown
+        one, after_board = (submission, matched.rows, replaces), bool(replaces) and shown
         if dry_run:
-            changes = propose_changes(drafted, taken_back_after_board=after_board)
+            changes = propose_changes(one, taken_back_after_board=after_board)
         else:
-            changes = record([drafted], reason=reason, judged=judged, taken_back_after_board=after_board)
+            changes = record([one], reason=reason, judged=judged, taken_back_after_board=after_board)
         if shown and submission.status == Status.ACCEPTED:
             changes[-1].after_board = delivered.is_again
         if not by_operator and submission.status == Status.ACCEPTED and delivered.is_better_again:

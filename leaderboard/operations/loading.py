@@ -64,7 +64,7 @@ from leaderboard.submissions.parsing.flat import (
 from leaderboard.submissions.parsing.task_list import ListedTask, read_tasks
 from leaderboard.submissions.rows import KEY, OUTCOME
 from leaderboard.submissions.services import (
-    Drafted,
+    Draft,
     LockedIds,
     MatchedRows,
     append_changes,
@@ -184,9 +184,9 @@ def _decide_missing(
 
 
 def _with_nothing_missing(before: Policy, loads: list["_Load"]) -> tuple[Policy, str] | None:
-    """The same without reading back what was stored, where one complete file is all there is.
+    """Return what `with_missing_decided` does, where one complete file is all there is; else None.
 
-    As most first files are, and reading takes a quarter of the time of a load.
+    Most first files are complete, and to read back what was stored takes a quarter of the time of a load.
     """
     first, benchmark = loads[0], before.benchmark
     n_agents, n_tasks = len(first.matched.flat.agents), len(first.matched.flat.tasks)
@@ -306,9 +306,9 @@ class _Load:
         ends = np.cumsum([len(part) for part in parts])
         for _, together in groupby(range(len(parts)), key=lambda i: int(ends[i]) // ROWS_AT_ONCE):
             places = list(together)
-            drafted = [self._draft(parts[i], superseded) for i in places]
-            self.changes += record(drafted, reason=self.reason, locked_ids=locked_ids)
-            for submission, _, replaces in drafted:
+            drafts = [self._draft(parts[i], superseded) for i in places]
+            self.changes += record(drafts, reason=self.reason, locked_ids=locked_ids)
+            for submission, _, replaces in drafts:
                 file_of[submission.pk] = self.called
                 if replaces:
                     carry_details(old=replaces, new=submission)
@@ -351,9 +351,13 @@ class _Load:
     def is_complete(self) -> bool:
         """Whether each agent has one valid result of each task, all under one setting."""
         flat = self.matched.flat
-        is_one_each = flat.n_rows == len(flat.agents) * len(flat.tasks) and np.ptp(flat.trial) == 0
-        is_alike = len(self.matched.agents) == len(flat.agents) and len(flat.settings) == 1
-        return bool(is_one_each and is_alike and flat.valid.all())
+        return bool(
+            flat.n_rows == len(flat.agents) * len(flat.tasks)
+            and len(self.matched.agents) == len(flat.agents)
+            and len(flat.settings) == 1
+            and np.ptp(flat.trial) == 0
+            and flat.valid.all()
+        )
 
     @cached_property
     def changed(self) -> np.ndarray:
@@ -418,7 +422,7 @@ class _Load:
         parts = np.split(wanted[order], np.flatnonzero(np.diff(label[order])) + 1)
         return [part for part in parts if len(part)]
 
-    def _draft(self, index: np.ndarray, superseded: set[int]) -> Drafted:
+    def _draft(self, index: np.ndarray, superseded: set[int]) -> Draft:
         """Their submission, its rows, and what it replaces: not what earlier ones have `superseded`."""
         old = sorted(set(self.matched.holder[index][self.changed[index]].tolist()) - superseded)
         superseded.update(old)

@@ -229,11 +229,11 @@ def draft(
     )
 
 
-Drafted = tuple[Submission, pa.Table, Sequence[Submission]]  # with its rows, and what it replaces
+Draft = tuple[Submission, pa.Table, Sequence[Submission]]  # with its rows, and what it replaces
 
 
 def record(
-    drafted: Sequence[Drafted],
+    drafts: Sequence[Draft],
     *,
     reason: str,
     judged: str = "",
@@ -258,14 +258,14 @@ def record(
         )
         if replaces and submission.status == Status.ACCEPTED
         else []
-        for submission, _, replaces in drafted
+        for submission, _, replaces in drafts
     ]
-    rows = pa.concat_tables([rows for _, rows, _ in drafted], promote_options="default").combine_chunks()
+    rows = pa.concat_tables([rows for _, rows, _ in drafts], promote_options="default").combine_chunks()
     locked_ids = LockedIds(set) if locked_ids is None else locked_ids
     _hold(Task, rows["task"], locked_ids)
     _hold(Setting, rows["setting"], locked_ids)
-    submissions = Submission.objects.bulk_create(submission for submission, _, _ in drafted)
-    numbers = np.repeat([one.pk for one in submissions], [one.num_rows for _, one, _ in drafted])
+    submissions = Submission.objects.bulk_create(submission for submission, _, _ in drafts)
+    numbers = np.repeat([one.pk for one in submissions], [one.num_rows for _, one, _ in drafts])
     rows = rows.add_column(0, "submission", pa.array(numbers, pa.int32()))
     copy_in(_copied(rows, ["value", "valid"]), model=Outcome)
     if names := rows.column_names[1 + len(OUTCOME) :]:
@@ -285,9 +285,9 @@ def record(
     return [change for before, own in zip(superseded, stored, strict=True) for change in (*before, own)]
 
 
-def propose_changes(drafted: Drafted, *, taken_back_after_board: bool) -> list[StatusChange]:
+def propose_changes(draft: Draft, *, taken_back_after_board: bool) -> list[StatusChange]:
     """Return the changes of `record`, and store nothing."""
-    submission, _, replaces = drafted
+    submission, _, replaces = draft
     if submission.status != Status.ACCEPTED:
         return []
     superseded = [

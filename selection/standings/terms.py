@@ -116,7 +116,7 @@ TIED = (
 )
 LEGEND = {
     "Rank": "One plus the number of agents with a better score.",
-    "95% rank range": "The ranks that an agent can have; those of all agents hold at once (95%).",
+    "95% rank range": "The ranks that an agent can have (95%).",
     "95% interval": "95% interval of the score.",
     "SE": "Standard error of the score, in points.",
     "naive": "√(p(1 − p)/n), p the score and n the number of tasks. Many leaderboards print it. It ignores "

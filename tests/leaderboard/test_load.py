@@ -277,6 +277,32 @@ def test_what_waits_takes_the_place_of_no_lost_result(db):
     assert Submission.objects.get(status="waiting") == late
 
 
+def test_a_result_that_was_lost_twice_has_the_cost_of_the_later_loss(db):
+    """The interface took the second loss, without a cost; both deliveries are corrected elsewhere."""
+    load_text(f"{HEAD},valid,cost_usd\n{ROW},t1,1,,0,7\n{ROW},t2,1,1,1,2\n{ROW},t3,1,1,1,3\n")
+    old = Submission.objects.get()
+    again = Submission.objects.create(
+        agent=old.agent, status="accepted", received_at=AS_OF, content_sha256=b"x", n_outcomes=2, n_invalid=1
+    )
+    tasks, setting = dict(Task.objects.values_list("name", "id")), Setting.objects.get().pk
+    Outcome.objects.bulk_create(
+        Outcome(
+            submission_id=again.pk,
+            task_id=tasks[name],
+            setting_id=setting,
+            trial=trial,
+            value=value,
+            valid=valid,
+        )
+        for name, trial, value, valid in (("t1", 1, None, False), ("t3", 2, 1, True))
+    )
+    load_text(f"{HEAD},valid\n{ROW},t2,1,0,1\n{ROW},t3,2,0,1\n", replace=True)
+    live = Submission.objects.get(status="accepted")
+    costs = OutcomeDetail.objects.filter(submission_id=live.pk).values_list("task_id", "cost_usd")
+    assert dict(costs) == {tasks["t3"]: 3}
+    assert outcomes()["a", "t1", 1] == (None, False)
+
+
 def test_a_file_with_two_names_of_a_merged_agent_has_each_result_once(db):
     load_text(csv_text({"a": "11", "b": "..1", "c": "1"}))
     one, other = Agent.objects.get(name="a"), Agent.objects.get(name="b")

@@ -70,8 +70,8 @@ def test_a_line_through_equal_means_is_level_whatever_rounding_makes_of_them(see
     scores, training = rng.random(7), np.arange(5)
     folds = [Fold("x", np.array([5]), training), Fold("y", np.array([6]), training)]
     subsets = [np.arange(first + second), np.arange(first, first + second + third)]
-    for told in predictions("line", unnamed(outcomes, scores), folds, subsets):
-        assert told == pytest.approx([scores[:5].mean()], abs=1e-9)
+    for predicted in predictions("line", unnamed(outcomes, scores), folds, subsets):
+        assert predicted == pytest.approx([scores[:5].mean()], abs=1e-9)
 
 
 def test_a_fold_of_three_by_hand():
