@@ -40,7 +40,7 @@ from analytics.flat_file import (
 from analytics.flat_file.columns import LABELS, MEASURED, SETTING, aliases_in
 from analytics.flat_file.faults import Limits, printable, quoted, refuse
 from analytics.flat_file.json_rows import AS_TYPED
-from analytics.flat_file.reading import NDJSON_NAMES
+from analytics.flat_file.reading import NDJSON_NAMES, parquet_heads, parquet_texts
 from analytics.flat_file.streams import PARQUET, Text, head, opened, wide_encoding
 from analytics.flat_file.table import RowNumbers
 from analytics.flat_file.values import TRUTH, text_of
@@ -144,8 +144,13 @@ def is_table(path: Path, options: TableOptions = AS_FOUND) -> bool:
     if options.is_given:
         return True
     first = head(path) if path.is_file() else b""
-    if first.startswith((ZIP, OLE, PARQUET)):
-        return first.startswith(OLE) or (b"xl/" in first and not first.startswith(PARQUET))
+    if first.startswith(PARQUET):
+        try:
+            return not _are_of_flat_file(parquet_heads(path))
+        except FlatFileError:  # damaged: read as a flat file, which says so
+            return False
+    if first.startswith((ZIP, OLE)):
+        return first.startswith(OLE) or b"xl/" in first
     if wide_encoding(first):
         return True
     plain = first.decode("utf-8-sig", "replace").lstrip()
@@ -153,14 +158,18 @@ def is_table(path: Path, options: TableOptions = AS_FOUND) -> bool:
         return False
     if plain[0] == "{":
         keys = _keys(plain.splitlines()[0])
-        return bool(keys) and not {*keys, *aliases_in(keys).values()}.issuperset(REQUIRED)
+        return bool(keys) and not _are_of_flat_file(keys)
     if path.name.lower().endswith(NDJSON_NAMES):
         return False
     try:
         heads = next(csv.reader([plain.splitlines()[0]]))
     except csv.Error:
         return False
-    return not {*heads, *aliases_in(heads).values()}.issuperset(REQUIRED)
+    return not _are_of_flat_file(heads)
+
+
+def _are_of_flat_file(heads: Sequence[str]) -> bool:
+    return {*heads, *aliases_in(heads).values()}.issuperset(REQUIRED)
 
 
 def _keys(record: str) -> list[str]:
@@ -172,7 +181,7 @@ def _keys(record: str) -> list[str]:
 
 # its name, texts in rows and columns, "" where nothing stands, and the day that numbered dates count from
 _Sheet = tuple[str, Any, date]
-IS_RECORDS = "is records"  # of cells that were objects: the first row is their names
+IS_RECORDS = "is records"  # of cells that were objects or columns: the first row is their names
 
 
 @dataclass(frozen=True)
@@ -314,10 +323,10 @@ def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str)
             raise refuse("a table cannot be read from a pipe; save it as a file")
         if first.startswith(OLE):
             raise refuse("the workbook has an old format or a password; save it as .xlsx without a password")
-        if first.startswith(PARQUET):
-            raise refuse("Parquet files take no --column, --sheet, --wide, --long or --blank; remove them")
         if options.sheet is not None and not first.startswith(ZIP):
             raise refuse("the file has no sheets; remove --sheet")
+        if first.startswith(PARQUET):
+            return [(called, _read_parquet(path, limits), EPOCH)]
         if not first.startswith(ZIP):
             text = _read_text(path, limits).removeprefix("\ufeff")
             parse = _parse_records if text.lstrip()[:1] == "{" else _parse_delimited
@@ -337,6 +346,21 @@ def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str)
     names = list(read) if options.sheet is None else [options.sheet]
     epoch = EPOCH_1904 if is_1904 else EPOCH
     return [(f"{called}, sheet {quoted(name)}", read[name].map(_cell_text), epoch) for name in names]
+
+
+def _read_parquet(path: Path, limits: Limits) -> Any:
+    """Read cells of a Parquet file under the names of its columns."""
+    pandas, heads = pandas_there(), parquet_heads(path)
+    if len(heads) > MAX_HEADS:
+        raise _too_many_heads(len(heads))
+    n_cells, parts = 0, [pandas.DataFrame([heads], dtype=str)]
+    for columns in parquet_texts(path, limits):
+        if (n_cells := n_cells + sum(map(len, columns))) > MAX_TEXT_CELLS:
+            raise _too_many(n_cells)
+        parts.append(pandas.DataFrame({i: column.to_pandas() for i, column in enumerate(columns)}))
+    cells = pandas.concat(parts, ignore_index=True).fillna("").map(_normalize_space)
+    cells.attrs[IS_RECORDS] = True
+    return cells
 
 
 def _cell_text(value: object) -> str:
@@ -386,7 +410,7 @@ def _parse_delimited(text: str) -> Any:
         raise refuse(f"{rule}; the file may be cut off: complete that line, or remove it")
     n_cells = max(text.count("\n"), text.count("\r")) * n_fields[mark][-1]
     if n_fields[mark][-1] > MAX_HEADS:
-        raise refuse(f"{n_fields[mark][-1]:,} columns; use at most {MAX_HEADS:,}, or a row for each result")
+        raise _too_many_heads(n_fields[mark][-1])
     if n_cells > MAX_TEXT_CELLS:
         raise _too_many(n_cells)
     lines.seek(0)
@@ -402,6 +426,10 @@ def _parse_delimited(text: str) -> Any:
 def _too_many(n_cells: int) -> FlatFileError:
     rule = f"the table has {n_cells:,} cells, more than the limit of {MAX_TEXT_CELLS:,}"
     return refuse(f"{rule}; write it as a flat file (docs/flat-file.md)")
+
+
+def _too_many_heads(n: int) -> FlatFileError:
+    return refuse(f"{n:,} columns; use at most {MAX_HEADS:,}, or a row for each result")
 
 
 def _parse_records(text: str) -> Any:

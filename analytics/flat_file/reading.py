@@ -39,20 +39,44 @@ def batches(source: Opened, table: Table) -> Iterator[RowBatch]:
     A dictionary of a few texts can stand for any number of them. So texts stay in their dictionaries until
     their length is known, and it is that which is limited.
     """
-    n = n_bytes = 0
+    n = 0
     with _refusing_damage(), _windable(source) as file:
         parquet = _opened(file, table.limits)
         _take_header(parquet.schema_arrow.names, table)
         readable = _readable(parquet.schema_arrow, table)
-        for batch in parquet.iter_batches(N_RECORDS, columns=readable, use_threads=False):
-            batch.validate(full=True)
-            n_bytes += sum(map(n_bytes_as_text, batch.columns))
-            table.limits.check_bytes(n_bytes)
+        for batch in _checked(parquet, readable, table.limits):
             n += len(batch)
             if source.n_bytes is not None:
                 n_all = parquet.metadata.num_rows
                 source.meter.n_read = source.n_bytes * min(n, n_all) // max(n_all, 1)
             yield RowBatch(np.arange(n + 1 - len(batch), n + 1), _columns(batch, table))
+
+
+def parquet_heads(path: Path) -> list[str]:
+    """Read the names of a Parquet file's columns."""
+    from pyarrow import parquet
+
+    with _refusing_damage():
+        return list(parquet.read_schema(path).names)
+
+
+def parquet_texts(path: Path, limits: Limits) -> Iterator[list[Any]]:
+    """Read a Parquet file with any columns: batches of Arrow columns of text, null where null or empty."""
+    with _refusing_damage(), path.open("rb") as file:
+        parquet = _opened(file, limits)
+        if faults := list(_kind_faults(parquet.schema_arrow)):
+            raise FlatFileError(faults)
+        for batch in _checked(parquet, None, limits):
+            yield [column_as_text(column) for column in batch.columns]
+
+
+def _checked(parquet: Any, columns: list[str] | None, limits: Limits) -> Iterator[Any]:
+    n_bytes = 0
+    for batch in parquet.iter_batches(N_RECORDS, columns=columns, use_threads=False):
+        batch.validate(full=True)
+        n_bytes += sum(map(n_bytes_as_text, batch.columns))
+        limits.check_bytes(n_bytes)
+        yield batch
 
 
 def _take_header(names: list[str], table: Table) -> None:
@@ -98,13 +122,19 @@ def _windable(source: Opened) -> Iterator[BinaryIO | IO[bytes]]:
 
 
 def _readable(schema: Any, table: Table) -> list[str] | None:
-    bad = [name for name, kind in zip(schema.names, schema.types, strict=True) if not can_be_text(kind)]
-    for name in bad:
-        kinds = "text, numbers, true and false, dates and times are read"
-        rule = f"the column's type is {schema.field(name).type}; {kinds}"
-        table.excuse(table.aliases.get(name, name))
-        table.faults.add(Fault(None, name, None, rule))
-    return [name for name in schema.names if name not in bad] if bad else None
+    bad = list(_kind_faults(schema))
+    for fault in bad:
+        table.excuse(table.aliases.get(fault.field or "", fault.field or ""))
+        table.faults.add(fault)
+    names = {fault.field for fault in bad}
+    return [name for name in schema.names if name not in names] if bad else None
+
+
+def _kind_faults(schema: Any) -> Iterator[Fault]:
+    for name, kind in zip(schema.names, schema.types, strict=True):
+        if not can_be_text(kind):
+            kinds = "text, numbers, true and false, dates and times are read"
+            yield Fault(None, name, None, f"the column's type is {kind}; {kinds}")
 
 
 def _columns(batch: Any, table: Table) -> dict[str, Any]:

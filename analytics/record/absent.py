@@ -92,7 +92,7 @@ def passes_alone(agents: Sequence[str]) -> tuple[str, ...]:
     named = listed(agents, N_NAMED)
     who, lack, their = ("1 agent has", "lacks", "its") if n == 1 else (f"{n} agents have", "lack", "their")
     return (
-        f"{who} passes alone and {lack} tasks or trials: {named}; if {their} failures were left out, the "
+        f"{who} only passes and {lack} tasks or trials: {named}; if {their} failures were left out, the "
         "scores are too high",
     )
 

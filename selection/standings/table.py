@@ -63,7 +63,7 @@ def _gaps_of(
     elif at.se is None:
         yield "No standard error", at.reason
     elif at.rank_lower is None:
-        yield "No rank range", target_line.reason
+        yield "No rank range", target_line.reason.removeprefix("no rank ranges: ")
     if at.estimated and at.lower is None and at.rank is not None:
         yield "No interval", at.reason
     if has_icc and line.icc.get("reason"):

@@ -83,7 +83,7 @@ def test_absent_trials_by_hand():
     assert zero.uneven == (
         "1 of 6 agents ran some tasks fewer times than most of theirs, or than most others did (a05): "
         "missing results count as failures",
-        "1 agent has passes alone and lacks tasks or trials: a05; if its failures were left out, the scores "
+        "1 agent has only passes and lacks tasks or trials: a05; if its failures were left out, the scores "
         "are too high",
     )
     gap = made(rows, n_tasks=4)
@@ -182,7 +182,7 @@ def test_an_agent_of_which_one_pass_a_task_is_there_is_named(real_data, missing)
         rows = one_pass_a_task(parts["rows"], agent)
         result = Record.of(**{**parts, "rows": rows}, counting=Counting(missing=missing))
         assert result.uneven[-1] == (
-            f"1 agent has passes alone and lacks tasks or trials: {about.name}; if its failures were left "
+            f"1 agent has only passes and lacks tasks or trials: {about.name}; if its failures were left "
             "out, the scores are too high"
         )
 
@@ -191,7 +191,7 @@ def test_passes_alone_by_hand():
     """Named: 0 lacks a task. Not named: 1 passes all, 2 has a failure, 3 a fraction, 4 an invalid row."""
     rows = full(0, [1, 1]) + full(1, [1, 1, 1]) + full(2, [1, 0]) + full(3, [1, 0.5]) + full(4, [1, INVALID])
     result = (
-        "1 agent has passes alone and lacks tasks or trials: a00; if its failures were left out, the scores"
+        "1 agent has only passes and lacks tasks or trials: a00; if its failures were left out, the scores"
     )
     assert [one.startswith(result) for one in made(rows).uneven] == [True]
     assert [one.startswith(result) for one in made(rows, missing="zero").uneven] == [True]
@@ -199,7 +199,7 @@ def test_passes_alone_by_hand():
 
 def test_fewer_trials_than_nearly_all_others_have():
     """One trial of each task, all passed, where five others have five."""
-    result = "1 agent has passes alone and lacks tasks or trials: a05; "
+    result = "1 agent has only passes and lacks tasks or trials: a05; "
     assert made(others() + trials(5, [1], [1], [1], [1]), n_tasks=4).uneven[-1].startswith(result)
     assert made(others() + trials(5, *[[1] * 5] * 4), n_tasks=4).uneven == ()
 
@@ -220,7 +220,7 @@ def test_failed_tasks_that_were_run_again(again):
 
 def test_only_the_first_names_are_told():
     assert passes_alone(["a", "b", "c", "d", "e"])[0].startswith(
-        "5 agents have passes alone and lack tasks or trials: a, b, c and 2 more; if their failures"
+        "5 agents have only passes and lack tasks or trials: a, b, c and 2 more; if their failures"
     )
 
 

@@ -166,6 +166,23 @@ READ = {
         written(path("a.csv"), grid(few).rename(columns={"agent": ""}).to_csv(index=False)),
         {"columns": {"agent": ""}},
     ),
+    "Parquet, three columns": lambda few, path: (columns_of(path("a.parquet"), few[LONG]), {}),
+    "Parquet, wide": lambda few, path: (columns_of(path("a.parquet"), numbers(grid(few))), {}),
+    "Parquet, as pandas pivots it": lambda few, path: (
+        columns_of(path("a.parquet"), numbers(grid(few, "task", "agent")).set_index("task"), index=True),
+        {},
+    ),
+    "Parquet, percentages": lambda few, path: (
+        columns_of(path("a.parquet"), few[LONG].assign(outcome=few["outcome"].astype(float) * 100)),
+        {"percent": True},
+    ),
+    "Parquet, truths and a date": lambda few, path: (
+        columns_of(
+            path("a.parquet"),
+            few[LONG].assign(outcome=few["outcome"] == "1", date=pd.to_datetime(few["submitted_at"])),
+        ),
+        {},
+    ),
     "a workbook": lambda few, path: (sheet_of(path("a.xlsx"), table(few)), {}),
     "percentages": lambda few, path: (
         sheet_of(path("a.xlsx"), table(grid(few), {"0": "0%", "1": "100 %"})),
@@ -204,6 +221,16 @@ READ = {
         {"sheet": "Verified"},
     ),
 }
+
+
+def numbers(frame):
+    """The outcomes of a wide table as numbers, as a program keeps them."""
+    return frame.astype(dict.fromkeys(frame.columns[1:], float))
+
+
+def columns_of(path, frame, *, index=False):
+    frame.to_parquet(path, index=index)
+    return path
 
 
 def zipped(path, text):
@@ -563,9 +590,28 @@ def test_sheets_are_named(few, tmp_path):
     assert "no sheets" in refusal(written(tmp_path / "a.csv", "agent;x\nA;1\n"), sheet="No")
 
 
-def test_parquet_takes_no_options(few, tmp_path):
-    few.to_parquet(tmp_path / "a.parquet")
-    assert "Parquet files take no --column" in refusal(tmp_path / "a.parquet", wide=False)
+def test_what_parquet_may_hold(few, tmp_path):
+    path = tmp_path / "a.parquet"
+    columns_of(path, few[LONG].assign(steps=[["a", "b"]] * len(few)))
+    assert "steps: the column's type is list<element: string>; text, numbers, true and false" in refusal(path)
+    columns_of(path, pd.DataFrame({"agent": ["A", "B"], "x": [1.0, np.nan], "y": [np.nan, 1.0]}))
+    assert "all results are passes or blank; say what blank means" in refusal(path)
+    columns_of(path, few[LONG].assign(outcome=["0", "1", "2"] * 16))
+    assert '(1) row 3, outcome "2": an outcome is a number from 0 to 1' in refusal(path)
+    columns_of(path, few[LONG].set_axis(["who", "what", "outcome"], axis=1))
+    assert 'no column is called agent or task; there are "who", "what", "outcome"' in refusal(path)
+    columns_of(path, grid(few))
+    assert "no sheets" in refusal(path, sheet="No")
+    assert "more than 20 bytes after" in refusal(path, Limits(20, 100, 1000, None, None))
+    assert "more than 5 rows" in refusal(path, Limits(10**6, 5, 1000, None, None))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    assert not is_table(path)
+    assert "the Parquet file is damaged or incomplete" in refusal(path, wide=True)
+    broken = bytearray(whole)
+    broken[len(whole) // 4] ^= 255
+    path.write_bytes(broken)
+    assert "the Parquet file is damaged or incomplete" in refusal(path)
 
 
 def test_a_name_that_became_a_date_is_not_stored(tmp_path):
