@@ -26,8 +26,8 @@ from leaderboard.operations.benchmarks import (
     list_tasks,
     turn,
 )
-from leaderboard.operations.loading import tasks_in
 from leaderboard.operations.policies import changed_policy, changes, policy_changed_meanwhile, put_in_force
+from leaderboard.operations.uploads import tasks_in
 
 TASKS_HELP = (
     "One row for each task: a head <code>name</code> and, where you have them, <code>category</code>, "

@@ -10,8 +10,9 @@ from leaderboard.catalog.models import Role
 from leaderboard.operations import people
 from leaderboard.operations.corrections import latest_load, unload_latest
 from leaderboard.operations.jobs import JOBS, ask
-from leaderboard.operations.loading import LoadReport, keep, look, store, upload_of
+from leaderboard.operations.loading import LoadReport
 from leaderboard.operations.models import EventKind, Upload
+from leaderboard.operations.uploads import keep, look, store, upload_of
 from leaderboard.operations.webhooks import add_webhook
 from leaderboard.studies.answers import words
 

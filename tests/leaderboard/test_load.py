@@ -10,7 +10,8 @@ from leaderboard.catalog.services import AgentMismatch
 from leaderboard.errors import Conflict, Faulty, Forbidden
 from leaderboard.operations import naming
 from leaderboard.operations.corrections import withdraw
-from leaderboard.operations.loading import keep, load, look, store
+from leaderboard.operations.loading import load
+from leaderboard.operations.uploads import keep, look, store
 from leaderboard.submissions.models import Outcome, OutcomeDetail, Setting, StatusChange, Submission
 from leaderboard.submissions.queries import withheld
 from tests.leaderboard.world import deliver, token

@@ -16,7 +16,7 @@ from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.services import get_or_create_benchmark
 from leaderboard.errors import Refusal
-from leaderboard.operations import loading
+from leaderboard.operations import uploads
 from leaderboard.submissions.models import Outcome, Submission
 from tests.leaderboard.desk import person
 from tests.toys import AS_OF
@@ -108,19 +108,19 @@ def test_an_upload_is_read_by_a_process_of_its_own(db, book, wide):
     by = User.objects.create_user(email="ada@example.org")
     toy, _ = get_or_create_benchmark(slug="toy", title="Toy")
     kept = {"benchmark": toy, "by": by, "name": "results.xlsx", "as_of": AS_OF}
-    upload = loading.keep(**kept, content=book().read_bytes())
-    seen = loading.look(upload=upload, replace=False, as_of=AS_OF)
+    upload = uploads.keep(**kept, content=book().read_bytes())
+    seen = uploads.look(upload=upload, replace=False, as_of=AS_OF)
     assert seen.n_new == 3000
     assert seen.notes[0].startswith('Read toy.xlsx, sheet "Sheet" as a wide table')
-    loading.store(upload=upload, replace=False, by=by, reason="checked", as_of=AS_OF)
+    uploads.store(upload=upload, replace=False, by=by, reason="checked", as_of=AS_OF)
     assert means()["mean"].to_dict() == pytest.approx(wide.mean(axis=1).to_dict())
 
     def spoil(sheet):
         sheet["C4"] = "maybe"
 
-    upload = loading.keep(**kept, content=book(spoil).read_bytes())
+    upload = uploads.keep(**kept, content=book(spoil).read_bytes())
     with pytest.raises(Refusal, match=r'^toy\.xlsx, sheet "Sheet" is refused: row 4, .* "maybe": '):
-        loading.look(upload=upload, replace=False, as_of=AS_OF)
+        uploads.look(upload=upload, replace=False, as_of=AS_OF)
 
 
 @pytest.fixture
