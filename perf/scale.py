@@ -2,13 +2,14 @@
 
 632 agents × 1,581 tasks × 1 trial are simulated, and 200 × 500, both axes divided by √10; with `large`
 2,000 × 5,000, which is 10⁷ outcomes, and 632 × 1,581; with `huge` 5,000 × 20,000, which is 10⁸, and 10⁷.
-Each size has a server of its own. With the first word of a step, nothing follows that step. What is timed
-is what an operator, a clock or a reader starts: `manage.py load`, the board from nothing, the board after one
-more agent has run the subset, nested validation by leaving one agent out and by time of the policy's
-strategy, and the board's page from a web worker that has never made it. Memory is the largest sum over all
-processes at work, PostgreSQL's among them, of what each holds for itself and its part of what they share
-(PSS), looked at four times a second. Growth is the power of the number of outcomes, told by the processor
-time of the same processes: that is what the seconds come to where nothing else runs.
+Each size has a server of its own; boards, validation and page each a process, as in a service. With the
+first word of a step, nothing follows that step. What is timed is what an operator, a clock or a reader
+starts: `manage.py load`, the board from nothing, the board after one more agent has run the subset, nested
+validation by leaving one agent out and by time of the policy's strategy, and the board's page from a web
+worker that has never made it. Memory is the largest sum over all processes at work, PostgreSQL's among them,
+of what each holds for itself and its part of what they share (PSS), looked at four times a second. Growth is
+the power of the number of outcomes, told by the processor time of the same processes: that is what the
+seconds come to where nothing else runs.
 Run with `python -m perf.scale [load|board|one|validation] [large|huge]`; `large` takes half an hour.
 """
 
@@ -94,18 +95,22 @@ def measured(n_agents: int, n_tasks: int, wanted: tuple[str, ...]) -> dict[str, 
     try:
         subprocess.run([sys.executable, "manage.py", "migrate", "--verbosity", "0"], cwd=ROOT, check=True)
         database = int((home / "data" / "postmaster.pid").read_text().split()[0])
-        steps = ["-m", "perf.scale", "--steps", str(home), str(n_agents), str(n_tasks), *wanted]
-        return watched([sys.executable, *steps], database)
+        found: dict[str, Taken] = {}
+        for steps in ((LOAD, BOARD, ONE), (VALIDATION,), (PAGE,)):  # each in a process of its own
+            if asked := [step for step in steps if step in wanted]:
+                size = ["--steps", str(home), str(n_agents), str(n_tasks)]
+                found |= watched([sys.executable, "-m", "perf.scale", *size, *asked], database)
+        return found
     finally:
         server.communicate()
         shutil.rmtree(home, ignore_errors=True)
 
 
 def watched(command: list[str], database: int) -> dict[str, Taken]:
-    """Run the steps in a process of their own; what it says between them tells when one ends."""
+    """Run steps in a process; what it says between them tells when one ends."""
     found: dict[str, Taken] = {}
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    pids, spent = (process.pid, database), 0.0
+    pids, spent = (process.pid, database), spent_by(database)
     with watching(*pids) as peak:
         for line in process.stdout or ():
             if not line.startswith("{"):
@@ -169,6 +174,16 @@ def take_steps(home: Path, n_agents: int, n_tasks: int, wanted: list[str]) -> No
     import django
 
     django.setup()
+    if LOAD in wanted:
+        boards(home, n_agents, n_tasks, wanted)
+    if VALIDATION in wanted:
+        timed(VALIDATION, validated)
+    if PAGE in wanted:
+        served()
+
+
+def boards(home: Path, n_agents: int, n_tasks: int, wanted: list[str]) -> None:
+    """Load, and make the board as far as is wanted."""
     from perf.recompute import write
 
     files, one = written(home, n_agents, n_tasks), home / "one.csv"
@@ -178,14 +193,9 @@ def take_steps(home: Path, n_agents: int, n_tasks: int, wanted: list[str]) -> No
     board = timed(BOARD, made)
     tasks = subset_of(board)
     print(f"  {len(tasks):,} tasks in the subset", flush=True)
-    if ONE not in wanted:
-        return
-    write(one, agents=range(n_agents, n_agents + 1), n_tasks=n_tasks, n_trials=1, tasks=tasks)
-    timed(ONE, lambda: (stored(one), made()))
-    if VALIDATION in wanted:
-        timed(VALIDATION, validated)
-    if PAGE in wanted:
-        served()
+    if ONE in wanted:
+        write(one, agents=range(n_agents, n_agents + 1), n_tasks=n_tasks, n_trials=1, tasks=tasks)
+        timed(ONE, lambda: (stored(one), made()))
 
 
 def written(home: Path, n_agents: int, n_tasks: int) -> list[Path]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-import pyarrow.compute as pc
 from django.db import transaction
 
 from leaderboard.accounts.models import ApiToken, User
@@ -16,7 +15,7 @@ from leaderboard.catalog.models import Agent, Benchmark, Role
 from leaderboard.catalog.queries import operates, role_of
 from leaderboard.errors import Conflict, Faulty, Forbidden, Missing, Refusal
 from leaderboard.operations.acting import acting, require_seen
-from leaderboard.operations.delivered import is_better
+from leaderboard.operations.delivered import is_better_withdrawn
 from leaderboard.operations.models import Dispute
 from leaderboard.operations.queries import has_been_shown, locked_submissions
 from leaderboard.operations.reviewing import change, judge_again
@@ -37,7 +36,6 @@ from leaderboard.submissions.queries import (
     AcceptedSubmission,
     deliveries,
     is_verified,
-    live_outcomes,
     trusted_accounts,
     withheld,
 )
@@ -79,9 +77,7 @@ def _taken_back(
         raise not_your_submission()
     shown, judged = not by_operator and has_been_shown(submission.agent), ""
     if not by_operator:
-        live = live_outcomes([submission.agent_id])
-        its = pc.equal(live["submission"], submission.pk)
-        judged = Judged.BETTER if is_better(live.filter(pc.invert(its)), live.filter(its)) else ""
+        judged = Judged.BETTER if is_better_withdrawn(submission) else ""
     with acting(by=by, reason=reason):
         marks = {"after_board": shown, "judged": judged}
         change([submission], Status.WITHDRAWN, by=by, reason=reason, at=as_of, **marks)

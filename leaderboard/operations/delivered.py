@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from django.db.models import Q, QuerySet
@@ -171,10 +172,31 @@ class DeliveredRows:
 
     @cached_property
     def is_better_again(self) -> bool:
-        """Whether its owner took outcomes back, or does so by it, and it has better ones of these tasks."""
+        """Whether its owner took outcomes back, or does so by it, and the agent is better without them."""
         stored = taken_back_outcomes(self.submission.agent)
         replaced = self.replaced.select(stored.column_names)
-        return is_better(self.rows, pa.concat_tables([stored, replaced], promote_options="permissive"))
+        return self.is_better_without(pa.concat_tables([stored, replaced], promote_options="permissive"))
+
+    def is_better_without(self, gone: pa.Table) -> bool:
+        """Whether these rows, or what counts of all that stands, are better without what was taken back."""
+        return bool(gone.num_rows) and (is_better(self.rows, gone) or self._counts_better_without(gone))
+
+    def _counts_better_without(self, gone: pa.Table) -> bool:
+        """Whether the means of tasks that count would be lower on average if `gone` stood, too."""
+        of, ids = self.of_agent, pc.unique(gone["submission"])
+        every = by_arrival(Submission.objects.filter(pk__in=ids.to_pylist())) | self.submissions
+        # Trials of their own: the keys of what took their place may be the same
+        most = max(pc.max(rows["trial"]).as_py() or 0 for rows in (gone, self.outcomes))
+        place = pc.add(pc.index_in(gone["submission"], ids), 1).cast(pa.int64())
+        trial = pc.add(pc.multiply(place, most), gone["trial"])
+        gone = gone.set_column(gone.column_names.index("trial"), "trial", trial)
+        gone = gone.append_column("free", pa.repeat(pa.scalar(False), gone.num_rows))
+        both = pa.concat_tables([gone, self.outcomes], promote_options="permissive")
+        row = own_row(both, replace(of, submissions=every))
+        if row is None or self.row is None:
+            return False
+        gains = (self.row.means - row.means)[~np.isnan(self.row.means - row.means)]
+        return bool(gains.size) and round(float(gains.mean()), 6) > 0  # of four bytes each
 
     @cached_property
     def standing(self) -> pa.Table:
@@ -202,6 +224,22 @@ def split_replaced(stored: pa.Table, replaces: list[int]) -> tuple[pa.Table, pa.
     """What stands for an agent, without and with the submissions of these ids alone."""
     goes = pc.is_in(stored["submission"], pa.array(replaces, pa.int32()))
     return stored.filter(pc.invert(goes)), stored.filter(goes)
+
+
+def is_better_withdrawn(submission: Submission) -> bool:
+    """Whether what goes on to stand for its agent is better than a submission that its owner takes back."""
+    live = live_outcomes([submission.agent_id])
+    rest, gone = split_replaced(live, [submission.pk])
+    if not rest.num_rows:
+        return False
+    if is_better(rest, gone):
+        return True
+    latest = Submission.objects.get(pk=pc.max(rest["submission"]).as_py())
+    beside = stored_delivery(latest, overtaken=True)
+    before, _ = split_replaced(beside.before, [submission.pk])
+    stored = taken_back_outcomes(submission.agent)
+    gone = pa.concat_tables([stored, gone.select(stored.column_names)], promote_options="permissive")
+    return replace(beside, before=before).is_better_without(gone)
 
 
 def is_better(rows: pa.Table, gone: pa.Table) -> bool:

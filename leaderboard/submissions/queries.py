@@ -352,7 +352,9 @@ def taken_back_outcomes(agent: Agent) -> pa.Table:
         versions = Agent.objects.filter(benchmark=agent.benchmark_id, **made_of)
         theirs |= Q(submission__agent__in=versions)
     back = StatusChange.objects.filter(theirs, status__in=(Status.WITHDRAWN, Status.SUPERSEDED))
-    back = back.filter(by=agent.owner, submission__loaded=False)
+    # Who replaced something under an embargo did so when they delivered, though nobody let it count
+    by_owner = Q(by=agent.owner) | Q(by=None, submission__replaced_by__loaded=False)
+    back = back.filter(by_owner, submission__loaded=False)
     approved = Approval.objects.filter(agent=agent, at__gte=OuterRef("at"))
     ids = list(back.exclude(Exists(approved)).values_list("submission", flat=True))
     if not ids:

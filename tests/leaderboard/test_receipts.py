@@ -667,6 +667,45 @@ class TestResubmission:
         reviewing.end_due(benchmark=toy, as_of=till)
         assert len(withheld(toy)) == 1
 
+    def test_nor_replaced_under_an_embargo_that_ends_by_itself(self, ada, toy):
+        till = AS_OF + timedelta(days=1)
+        worse = deliver(ada, every_task(0), embargo_until=(till + timedelta(days=9)).isoformat())
+        deliver(ada, {"t00": [0]}, replaces=worse["id"], embargo_until=till.isoformat())
+        reviewing.end_due(benchmark=toy, as_of=till)
+        assert withheld(toy) == {}
+        deliver(ada, {task: [1] for task in every_task() if task != "t00"})
+        assert len(withheld(toy)) == 1
+
+    def test_nor_replaced_by_one_task_where_the_better_run_stands(self, ada, toy):
+        worse = deliver(ada, every_task(0))
+        deliver(ada, every_task(1), run="b")
+        said = deliver(ada, {"t00": [0]}, first=2, replaces=worse["id"])["warnings"]
+        assert any("better than those of the same tasks" in one for one in said)
+        assert len(withheld(toy)) == 1
+
+    def test_nor_hidden_by_failures_that_count_for_nothing(self, ada, toy):
+        worse = deliver(ada, every_task(0) | {f"t{j:02d}": [1] for j in range(8)})
+        deliver(ada, every_task(0) | {f"t{j:02d}": [1] for j in range(12)}, run="b")
+        deliver(ada, every_task(0, n=19), run="c")
+        withdraw(uuid=stored(worse).uuid, token=ada, reason="again", as_of=AS_OF)
+        assert len(withheld(toy)) == 1
+
+    def test_nor_padded_with_failures_under_another_judge(self, ada, toy):
+        worse = deliver(ada, every_task(0) | {f"t{j:02d}": [1] for j in range(8)})
+        better = every_task(0) | {f"t{j:02d}": [1] for j in range(12)}
+        rows = [{"task": task, "trial": 1, "outcome": y} for task, (y,) in better.items()]
+        rows += [{"task": task, "trial": 1, "outcome": 0, "judge": "x"} for task in better]
+        deliver(ada, rows, replaces=worse["id"])
+        assert len(withheld(toy)) == 1
+
+    def test_the_same_trials_may_be_replaced_by_others_that_say_more(self, ada, toy):
+        """As by whoever forgot the label of a run, and by those whose trials were not numbered apart."""
+        trials = {f"t{j:02d}": [int(j < 12), int(j % 3 == 0), int(j > 4)] for j in range(20)}
+        first = deliver(ada, trials)
+        second = deliver(ada, trials, run="b", replaces=first["id"])
+        deliver(ada, trials, run="b", first=4, replaces=second["id"])
+        assert withheld(toy) == {}
+
     def test_what_an_operator_took_back_is_delivered_again_freely(self, ada, toy):
         worse = deliver(ada, every_task(0))
         operator = token("op@example.org", "operate")
