@@ -119,8 +119,8 @@ def _dstudy(arguments: argparse.Namespace) -> Answer:
         "standard error": projection.se,
         "variance": projection.variance,
         "design": " × ".join(tee.counted_levels(n, letter) for letter, n in projection.design.items()),
-        "assumptions": f"{reading.estimand}, sensitivity {reading.sensitivity}d, categories "
-        "{reading.categories}",
+        "assumptions": f"{reading.estimand}, sensitivity {reading.sensitivity}d, "
+        f"categories {reading.categories}",
         "used for": f"a {reading.interval_name}",
         "": [
             {

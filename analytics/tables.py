@@ -36,11 +36,12 @@ from analytics.flat_file import (
     FlatFileError,
     excerpt,
     from_arrow,
+    parquet_rows,
 )
 from analytics.flat_file.columns import LABELS, MEASURED, SETTING, aliases_in
 from analytics.flat_file.faults import Limits, printable, quoted, refuse
 from analytics.flat_file.json_rows import AS_TYPED
-from analytics.flat_file.reading import NDJSON_NAMES, parquet_heads, parquet_texts
+from analytics.flat_file.reading import NDJSON_NAMES
 from analytics.flat_file.streams import PARQUET, Text, head, opened, wide_encoding
 from analytics.flat_file.table import RowNumbers
 from analytics.flat_file.values import TRUTH, text_of
@@ -78,6 +79,8 @@ DAY_NUMBER = re.compile(r"([3-7][0-9]{4})(?:\.[0-9]+)?")  # as Excel counts: fro
 EPOCH, EPOCH_1904 = date(1899, 12, 30), date(1904, 1, 1)
 NEEDS_CALAMINE = "is a workbook, which needs python-calamine: pip install 'bandstand[frames]'"
 OF_AGENT = ("scaffold", "model", "submitted_at")
+DESCRIBING = ("version", "organisation", "weights", "open_model")  # columns beside the flat file's own
+INDEX = re.compile(r"__index_level_[0-9]+__")  # as pandas calls one without a name
 ANY_DATE = re.compile(r"([0-9]{1,4})([-./])[0-9]{1,2}\2[0-9]{1,4}(?:[T ].*)?")
 DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+")  # what Excel makes of a name such as 4-5
 
@@ -146,7 +149,7 @@ def is_table(path: Path, options: TableOptions = AS_FOUND) -> bool:
     first = head(path) if path.is_file() else b""
     if first.startswith(PARQUET):
         try:
-            return not _are_of_flat_file(parquet_heads(path))
+            return not _are_of_flat_file(parquet_rows.heads(path))
         except FlatFileError:  # damaged: read as a flat file, which says so
             return False
     if first.startswith((ZIP, OLE)):
@@ -350,14 +353,13 @@ def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str)
 
 def _read_parquet(path: Path, limits: Limits) -> Any:
     """Read cells of a Parquet file under the names of its columns."""
-    pandas, heads = pandas_there(), parquet_heads(path)
+    pandas = pandas_there()
+    heads = ["" if INDEX.fullmatch(name) else name for name in parquet_rows.heads(path)]
     if len(heads) > MAX_HEADS:
         raise _too_many_heads(len(heads))
-    n_cells, parts = 0, [pandas.DataFrame([heads], dtype=str)]
-    for columns in parquet_texts(path, limits):
-        if (n_cells := n_cells + sum(map(len, columns))) > MAX_TEXT_CELLS:
-            raise _too_many(n_cells)
-        parts.append(pandas.DataFrame({i: column.to_pandas() for i, column in enumerate(columns)}))
+    parts = [pandas.DataFrame([heads], dtype=str)]
+    for batch in parquet_rows.texts(path, limits, MAX_TEXT_CELLS):
+        parts.append(pandas.DataFrame({i: column.to_pandas() for i, column in enumerate(batch.columns)}))
     cells = pandas.concat(parts, ignore_index=True).fillna("").map(_normalize_space)
     cells.attrs[IS_RECORDS] = True
     return cells
@@ -525,7 +527,7 @@ def _find_header(cells: Any, columns: Mapping[str, str]) -> tuple[int, dict[str,
     n_filled = (looked != "").sum(axis=1)
     broad = [i for i, n in n_filled.items() if n >= max(2, n_filled.max() / 2)]
     if not n_filled.any():
-        raise refuse("the table is empty; save the sheet that holds the results")
+        raise refuse("the table is empty; save the one that holds the results")
     if not broad:
         raise refuse("there is no table: no two cells stand side by side; write a row for each result")
     for is_agent in (False, True):
@@ -575,6 +577,8 @@ def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header:
     across, others = ("task", ("category", "group")) if key == "agent" else ("agent", OF_AGENT)
     known_columns = set(KNOWN) - {"outcome", *MEASURED, *LABELS, across, *others}
     fixed = {name: i for name, i in known.items() if name in known_columns}
+    if across == "task":
+        fixed |= {_snake_case(text): i for i, text in heads.items() if _snake_case(text) in DESCRIBING}
     under = {i: text for i, text in heads.items() if i not in fixed.values()}
     names = [text for i, text in under.items() if i not in known.values()] + list(body[known[key]])
     wrong = [text for i, text in under.items() if i in known.values()]

@@ -111,6 +111,11 @@ def error(figures: Plain, name: str) -> float | None:
     return value
 
 
+def shown_error(figures: Plain, name: str) -> float | None:
+    """Return the same, and None for 0: that all folds agree says nothing of other agents."""
+    return error(figures, name) or None
+
+
 def agents_text(result: Plain) -> str:
     """Say how many agents the figures rest on."""
     return f"{result['agents']:,} of {result['agents_in_file']:,} (results on at least 95% of the tasks)"
@@ -214,7 +219,7 @@ def _decides(figures: Plain) -> dict[str, Any]:
     pairs, above = figures["pairs_correct_full"], figures["random_difference"]
     return {
         "pairs": _percent(pairs),
-        "SE": _percent(error(figures, "pairs_correct_full")),
+        "SE": _percent(shown_error(figures, "pairs_correct_full")),
         "random subset": _percent(None if pairs is None or above is None else pairs - above),
         "95% intervals hit": _percent(figures["coverage"]),
         "held-out scores": figures["n"],
@@ -264,7 +269,7 @@ def _rows(strategies: Mapping[str, Plain], in_use: str, names: Sequence[str]) ->
         for place, name in enumerate(names):
             row[FIGURES[name]] = figures[name]
             if name in WITH_ERROR:
-                row[f"SE{' ' * place}"] = error(figures, name)
+                row[f"SE{' ' * place}"] = shown_error(figures, name)
         yield row | {"Held out": figures["n"], "left out": figures["n_left_out"]}
 
 

@@ -130,6 +130,7 @@ class Limits:
     n_metadata_bytes: of all metadata together; None where only `n_bytes` bounds them.
     n_settings: of prompt variant, judge, temperature and run together; None: as many as there are rows.
     n_averaged: trials that means stand for, where these are more than 20 a row; None: as many as `n_rows`.
+    memory: bytes that the process which decodes Parquet may take; None: this one decodes.
     """
 
     n_bytes: int
@@ -138,6 +139,7 @@ class Limits:
     n_metadata_bytes: int | None
     n_settings: int | None
     n_averaged: int | None = None
+    memory: int | None = None
 
     def check_bytes(self, n: int) -> None:
         """Refuse `n` decompressed bytes if they are too many."""
@@ -181,4 +183,4 @@ class Limits:
 FILE = Limits(512 << 20, 10_000_000, 2_000_000, None, None)
 SUBMISSION = Limits(16 << 20, 20_000, 200_000, 64 << 10, 500, 20_000)
 # a file of one agent, from a stranger
-DELIVERED = Limits(512 << 20, 2_000_000, 200_000, 64 << 20, 500, 20_000)
+DELIVERED = Limits(512 << 20, 2_000_000, 200_000, 64 << 20, 500, 20_000, 2 << 30)

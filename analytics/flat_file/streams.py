@@ -28,6 +28,7 @@ FOREIGN = {
     b"\x28\xb5\x2f\xfd": "compressed by zstandard; use gzip",
     b"%PDF": "a PDF document",
     b"ARROW1": "an Arrow file; save it as Parquet",
+    b"PARE": "Parquet with an encrypted footer; save it without encryption",
 }
 _QUOTE, _NEWLINE = b'"\n'
 _BESIDE_QUOTE = np.zeros(256, bool)

@@ -350,7 +350,7 @@ def can_be_text(kind: Any) -> bool:
 
 def is_text(kind: Any) -> bool:
     """Tell whether an Arrow type is text itself."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def n_bytes_as_text(column: Any) -> int:

@@ -235,11 +235,11 @@ def is_better_withdrawn(submission: Submission) -> bool:
     if is_better(rest, gone):
         return True
     latest = Submission.objects.get(pk=pc.max(rest["submission"]).as_py())
-    beside = stored_delivery(latest, overtaken=True)
-    before, _ = split_replaced(beside.before, [submission.pk])
+    stands = stored_delivery(latest, overtaken=True)
+    before, _ = split_replaced(stands.before, [submission.pk])
     stored = taken_back_outcomes(submission.agent)
     gone = pa.concat_tables([stored, gone.select(stored.column_names)], promote_options="permissive")
-    return replace(beside, before=before).is_better_without(gone)
+    return replace(stands, before=before).is_better_without(gone)
 
 
 def is_better(rows: pa.Table, gone: pa.Table) -> bool:

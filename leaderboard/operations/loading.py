@@ -15,6 +15,7 @@ from django.db.models import Q
 
 from analytics.names import without_case
 from leaderboard.accounts.models import User
+from leaderboard.called import set_command
 from leaderboard.catalog.models import Agent, Benchmark, MissingPlaces, Policy
 from leaderboard.catalog.queries import MAX_NAMED, benchmark_of, policy_in_force
 from leaderboard.catalog.services import (
@@ -114,6 +115,7 @@ def load(
     decided = list[str]()
     if versions is None:
         decided = list(_decide_missing(benchmark, loads, dry_run=dry_run, as_of=as_of, by=by, reason=reason))
+        decided = decided or list(_uncounted_tasks(benchmark, loads))
     elif policy := take_over(benchmark=benchmark_of(slug), content=versions):
         put_in_force(policy=policy, by=by, reason=reason)
     transaction.set_rollback(dry_run)
@@ -159,6 +161,18 @@ def _decide_missing(
         put_in_force(policy=after, by=by, reason=reason)
         if undo and not dry_run:
             yield f"This load counts results so. To undo: {undo}"
+
+
+def _uncounted_tasks(benchmark: Benchmark, loads: list["_Load"]) -> Iterator[str]:
+    """Say that tasks of a load are not among those that the policy fixes."""
+    universe = policy_in_force(benchmark).universe
+    names = {name for one in loads for name in one.matched.flat.tasks}
+    if universe is not None and (n := len(names.difference(universe))):
+        do = "does" if n == 1 else "do"
+        yield (
+            f"{words.counted(n, 'task')} of this load {do} not count: the policy names the tasks that count. "
+            f"To count all: {set_command(benchmark.slug, ['universe=all'])}"
+        )
 
 
 def _with_nothing_missing(before: Policy, loads: list["_Load"]) -> tuple[Policy, str] | None:

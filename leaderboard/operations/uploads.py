@@ -1,6 +1,7 @@
 """A file that an operator sends through the admin: looked at first, and stored on confirmation."""
 
 import json
+import resource
 import shlex
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from dataclasses import replace as replaced
 from datetime import datetime
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -22,10 +24,11 @@ from leaderboard.operations.loading import LoadReport, load
 from leaderboard.operations.models import Upload
 from leaderboard.operations.scheduler.children import environment
 from leaderboard.submissions.parsing.flat import (
+    FILE,
     FlatFile,
     add_table_options,
     is_table,
-    read_file,
+    read_outcomes,
     table_options,
 )
 from leaderboard.submissions.parsing.task_list import ListedTask, read_tasks
@@ -33,6 +36,8 @@ from leaderboard.submissions.parsing.task_list import ListedTask, read_tasks
 LARGEST = 64 * 2**20  # bytes
 KINDS = (".csv", ".csv.gz", ".tsv", ".xlsx", ".ndjson", ".ndjson.gz", ".jsonl", ".parquet")
 MAX_SECONDS = 60  # for reading a table
+MAX_MEMORY = 4 << 30  # bytes, for the same
+UPLOADED = replaced(FILE, memory=2 << 30)
 
 
 def no_such_upload() -> Missing:
@@ -121,19 +126,27 @@ def _read(upload: Upload, options: str, as_of: datetime) -> tuple[FlatFile, list
     with TemporaryDirectory() as folder:
         path = Path(folder, f"{upload.benchmark.slug}{_suffix(upload.name)}")
         path.write_bytes(bytes(upload.content))
-        path, notes = _as_flat(path, words) if is_table(path, table_options(vars(known))) else (path, [])
-        return read_file(path, as_of=as_of), notes
+        if not is_table(path, table_options(vars(known))):
+            return read_outcomes(path, as_of=as_of, called=upload.name, limits=UPLOADED)[0], []
+        flat, note = _as_flat(path, words, called=upload.name)
+        return read_outcomes(flat, as_of=as_of)[0], [note]
 
 
-def _as_flat(path: Path, options: Sequence[str]) -> tuple[Path, list[str]]:
+def _as_flat(path: Path, options: Sequence[str], *, called: str) -> tuple[Path, str]:
     """Let a process of its own read a table: no web worker imports pandas, or holds a workbook."""
     out = path.with_name("flat.parquet")
     command = [sys.executable, "-m", "analytics", "table", str(path), "--to", str(out), "--json", *options]
-    try:
-        done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=MAX_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise Refusal("The table takes too long to read. Load it on the command line.") from None
-    if done.returncode:
-        why = done.stderr.strip().removeprefix("python -m analytics table: ")
-        raise Refusal(why or "The table is too large.")
-    return out, [json.loads(done.stdout)["read_as"]]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment(), **pipes) as process:
+        resource.prlimit(process.pid, resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+        try:
+            answer, why = process.communicate(timeout=MAX_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise Refusal("The table takes too long to read. Load it on the command line.") from None
+    if process.returncode and (not why or "MemoryError" in why):
+        raise Refusal("The table takes too much memory to read. Load it on the command line.")
+    if process.returncode:
+        why = why.strip().removeprefix("python -m analytics table: ")
+        raise Refusal(why.replace(path.name, called, 1))
+    return out, json.loads(answer)["read_as"].replace(path.name, called, 1)

@@ -174,6 +174,7 @@ def _chart(of: OrderedOutcomes, row: int, result: single_tasks.ExpectedOutcomes 
     if result is not None:
         n = result.n_neighbours
         near = f"{'up to' if n.min() < n.max() else 'the'} {words.counted(int(n.max()), 'agent')}"
+        near = "the agent" if n.max() == 1 else near
         shift = f"{'plus' if result.difference >= 0 else 'minus'} {words.percent(abs(result.difference))}"
         lede.append(f"Expected: mean of {near} nearest in rank, {shift} points for the difference in score.")
     return Chart(

@@ -180,7 +180,9 @@ def _figures(page: dict[str, Any]) -> list[tuple[str, str, str]]:
     if leader is None:
         return []
     score = f"{leader.cells[page['score_head']]}{f' ± {leader.half_width}' if leader.half_width else ''}%"
-    figures = [(score, "highest score", leader.entry.agent)]
+    best = [line for line in heading if line.target_result.rank == leader.target_result.rank]
+    who = leader.entry.agent if len(best) == 1 else words.counted(len(best), "agent")
+    figures = [(score, "highest score", who)]
     costs = words.whole_costs(standings)
     known = [line for line in first if line.entry.agent in costs]
     measured = [line for line in known if not words.cost_text(line.entry).startswith("~")]

@@ -53,7 +53,7 @@ def validity_page(study: ValidationStudy) -> dict[str, Any]:
     if not is_suited:
         return page
     late = _strategies(result["protocols"], "temporal").get(in_use) or {}
-    in_time, error = "", validated.error(late, READ_FOR)  # how many agents the test in time rests on
+    in_time, error = "", validated.shown_error(late, READ_FOR)  # how many agents the test in time rests on
     if late.get("n") and late.get(READ_FOR) is not None:
         wide = "" if error is None else f" (SE {words.percent(error)} points)"
         in_time = f"The test on later agents has {words.counted(late['n'], 'agent')}{wide}."
@@ -107,7 +107,7 @@ def _protocol(name: str, result: Plain, in_use: str) -> dict[str, Any]:
 
 
 def _figures(result: Plain, names: Any) -> list[tuple[float | None, float | None]]:
-    return [(result.get(name), validated.error(result, name)) for name in names]
+    return [(result.get(name), validated.shown_error(result, name)) for name in names]
 
 
 # --------------------------------------------------------------------------------------------------- charts
@@ -123,7 +123,7 @@ def _tests(protocols: Plain, in_use: str) -> list[dict[str, Any]]:
             continue
         held_out = "held-out score" if name == "random_80_20" else "agent"  # there an agent comes again
         at_random = None if in_use == "random" else (strategies.get("random") or {}).get(READ_FOR)
-        value, error = figures.get(READ_FOR), validated.error(figures, READ_FOR)
+        value, error = figures.get(READ_FOR), validated.shown_error(figures, READ_FOR)
         tests.append(
             {
                 "label": named.label,

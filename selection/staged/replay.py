@@ -316,7 +316,7 @@ MAX_BIAS, LARGEST_BIAS = 0.01, 0.02
 ANSWERS = {
     "yes": f"{QUESTION} Yes.",
     "mostly": f"{QUESTION} Mostly.",
-    "mostly (few)": f"{QUESTION} Mostly, but the data are few.",
+    "mostly (few)": f"{QUESTION} Mostly, but there is little data.",
     "not yet": f"{QUESTION} Not yet.",
     "full runs": "Full runs are better here: the service saves too little.",
 }

@@ -19,16 +19,15 @@ COVERS = {
 NOBODY_RANKED = "no agent is ranked on these tasks"
 NO_SUBSET = "no ranking tasks are in use"
 MARKS = {
-    "estimated": "ran only the ranking tasks; the score on all tasks is estimated from them",
+    "estimated": "did not run all tasks; the score on all tasks is estimated",
     "chosen tasks": "ran batches of tasks chosen for this agent; the score on all tasks is estimated, and "
     "the agent is not ranked on other tasks",
     "recalled": "is in the top places by an estimate and must run the remaining tasks. Until then it is not "
     "called the best; after the deadline it loses its rank",
-    "completed": "up to 5% of its results are missing and are estimated from the others; the "
-    "intervals include this error",
+    "completed": "a few of its results are missing and are estimated from the others; the intervals include "
+    "this error",
     "new scaffold": "its scaffold is new; too few others are known, so the interval does not include this",
-    "incomplete": "has missing results, so it is not ranked on all tasks; it may be ranked on the ranking "
-    "tasks",
+    "incomplete": "has too few results to be ranked on all tasks",
     "elsewhere": "ran under conditions that this board does not compare, or too few tasks under those that "
     "it compares",
     "withheld": "not ranked until an operator approves",

@@ -107,7 +107,8 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, s
         who = who if len(named) > 1 else f"{best.agent} is the only {_one_of(board)}"
         return f"{who}:", f"{scores}{above}{reason and f' {reason}'}"
     if len(first) == len(named):
-        ends = f"Scores{on} range from {score_text(named[-1].at[target])} to {score}."
+        last = score_text(named[-1].at[target])
+        ends = f"Scores{on} range from {last} to {score}." if last != score else f"All score {score}{on}."
         everybody = f"Both {agents.partition(' ')[2]}" if len(named) == 2 else f"Any of the {agents}"
         return f"{everybody} could be the best.", f"{ends}{above}"
     if len(first) == 1:
@@ -262,7 +263,7 @@ def _why_unranked(board: Standings, line: Line, target: str) -> tuple[str, str]:
         return _both("could be ranked, but fewer than half of all")
     alone = 20 * line.n_tasks < 19 * board.n_tasks
     if target != "subset" and line.how == "estimated" and alone:
-        return _both("ran only the ranking tasks")
+        return _both("did not run all tasks")
     return LACKING
 
 

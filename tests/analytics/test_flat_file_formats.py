@@ -25,8 +25,8 @@ from analytics.flat_file import (
     csv_rows,
     from_records,
     json_rows,
+    parquet_rows,
     read,
-    reading,
     streams,
 )
 from analytics.flat_file.values import numbers
@@ -203,7 +203,7 @@ def test_a_parquet_column_without_one_text_is_told():
     row |= {"task": [["a"]], "note": [b"x"], "outcome": [2.0]}
     with pytest.raises(FlatFileError) as caught:
         parse(as_parquet(row))
-    rule = "text, numbers, true and false, dates and times are read"
+    rule = "text, numbers, true and false, dates and times are read; delete or convert it"
     assert [str(fault) for fault in caught.value.faults] == [
         f"task: the column's type is list<element: string>; {rule}",
         f"note: the column's type is binary; {rule}",
@@ -380,7 +380,7 @@ def small_blocks(request, monkeypatch):
     """Every batch holds a handful of rows."""
     monkeypatch.setattr(streams, "BLOCK_BYTES", max(request.param, 256))
     monkeypatch.setattr(json_rows, "N_RECORDS", request.param // 64)
-    monkeypatch.setattr(reading, "N_RECORDS", request.param // 64)
+    monkeypatch.setattr(parquet_rows, "N_RECORDS", request.param // 64)
 
 
 @pytest.mark.parametrize("write", [as_csv, as_ndjson, text_parquet, lambda rows: as_csv(rows, csv.QUOTE_ALL)])
@@ -401,7 +401,7 @@ def test_batch_borders_change_no_fault(monkeypatch, write):
     for size in (1, 5, 10_000):
         monkeypatch.setattr(streams, "BLOCK_BYTES", 256 * size)
         monkeypatch.setattr(json_rows, "N_RECORDS", size)
-        monkeypatch.setattr(reading, "N_RECORDS", size)
+        monkeypatch.setattr(parquet_rows, "N_RECORDS", size)
         with pytest.raises(FlatFileError) as caught:
             parse(write(rows))
         seen.append((caught.value.faults, caught.value.n_faults))
@@ -547,7 +547,7 @@ def test_an_error_of_the_source_is_no_fault_of_the_file(wrap):
 def test_progress_grows_to_the_size_of_the_file(monkeypatch, write):
     monkeypatch.setattr(streams, "BLOCK_BYTES", 4096)
     monkeypatch.setattr(json_rows, "N_RECORDS", 10)
-    monkeypatch.setattr(reading, "N_RECORDS", 10)
+    monkeypatch.setattr(parquet_rows, "N_RECORDS", 10)
     data, calls = write(rows_of(300)), []
     parse(data, progress=lambda done, total: calls.append((done, total)))
     done = [n for n, _ in calls]

@@ -3,11 +3,16 @@
 pyarrow's own pool of memory reserves a gibibyte of addresses at its first use, so here it takes the system's.
 """
 
+import base64
 import gzip
+import io
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import repeat
 from pathlib import Path
 
@@ -16,6 +21,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from analytics.flat_file import DELIVERED, FILE, FlatFileError, read
+
+AS_OF = datetime(2026, 1, 1, tzinfo=UTC)
 ROOT = Path(__file__).resolve().parents[2]
 READER = """
 import resource, sys
@@ -244,3 +252,74 @@ def test_parquet_lists_that_grow_are_not_read(tmp_path):
     table = table.set_column(table.column_names.index("note"), "note", note)
     parquet.write_table(table, tmp_path / "file.parquet", compression="zstd")
     assert "the column's type is list" in said_of(tmp_path / "file.parquet")
+
+
+def a_dictionary_that_is_called_a_view(path):
+    """One text of 1 MB, 8,000 times, in a column that the schema says holds no dictionary."""
+    n, text = 8_000, pa.array(["z" * 1_000_000])
+    task = pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int32()), text)
+    table = pa.table({"agent": ["A"] * n, "task": task, "outcome": [1] * n})
+    told = pa.schema([("agent", pa.string()), ("task", pa.string_view()), ("outcome", pa.int64())])
+    with parquet.ParquetWriter(path, table.schema, write_statistics=False, store_schema=False) as writer:
+        schema = base64.b64encode(told.serialize().to_pybytes()).decode()
+        writer.add_key_value_metadata({"ARROW:schema": schema})
+        writer.write_table(table)
+
+
+def a_footer_that_lies(path):
+    """A thousand texts of 1 MB that differ, said to be 8 bytes long."""
+    table = pa.table({"agent": [f"{i:04}" + "a" * 999_000 for i in range(1_000)], "outcome": [1] * 1_000})
+    how = {"compression": "zstd", "use_dictionary": False, "write_statistics": False, "store_schema": False}
+    parquet.write_table(table, path, **how)
+    group, data = parquet.read_metadata(path).row_group(0), path.read_bytes()
+    sizes = {group.total_byte_size, *(group.column(i).total_uncompressed_size for i in range(2))}
+    for number in (as_varint(size) for size in sizes):
+        if len(number) > 3:
+            data = data.replace(number, bytes([0x90] + [0x80] * (len(number) - 2) + [0]))
+    path.write_bytes(data)
+    assert parquet.read_metadata(path).row_group(0).total_byte_size < 100
+
+
+def as_varint(n):
+    n, parts = n << 1, []
+    while n > 127:
+        n, part = n >> 7, n & 127 | 128
+        parts.append(part)
+    return bytes([*parts, n])
+
+
+@pytest.mark.parametrize("make", [a_dictionary_that_is_called_a_view, a_footer_that_lies])
+def test_parquet_of_a_stranger_is_decoded_within_bounds(tmp_path, make):
+    path = tmp_path / "a.parquet"
+    make(path)
+    assert path.stat().st_size < 500_000
+    little = replace(DELIVERED, memory=1 << 30)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(FlatFileError, match=r"too much memory|more than 536,870,912 bytes"):
+        read(path, as_of=AS_OF, limits=little)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10  # KiB
+
+
+def test_a_process_that_decodes_gives_what_this_one_does(tmp_path):
+    rows = [
+        {"benchmark": "b", "agent": f"a{i % 3}", "scaffold": "s", "model": "m", "submitted_at": "2025-01-02"}
+        | {"task": f"t{i}", "trial": i % 2 + 1, "outcome": i % 5 / 4}
+        for i in range(25_000)
+    ]
+    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    data = (tmp_path / "a.parquet").read_bytes()
+    here = read(io.BytesIO(data), as_of=AS_OF)
+    for source in (tmp_path / "a.parquet", io.BytesIO(data)):
+        apart = read(source, as_of=AS_OF, limits=replace(FILE, memory=2 << 30))
+        assert (apart.agents, apart.tasks, apart.trial.tolist()) == (
+            here.agents,
+            here.tasks,
+            here.trial.tolist(),
+        )
+        assert (apart.outcome == here.outcome).all()
+    with pytest.raises(FlatFileError, match="damaged or incomplete"):
+        read(io.BytesIO(data[:-9]), as_of=AS_OF, limits=replace(FILE, memory=2 << 30))
+    broken = bytearray(data)
+    broken[len(data) // 3] ^= 255
+    with pytest.raises(FlatFileError, match="damaged or incomplete"):
+        read(io.BytesIO(bytes(broken)), as_of=AS_OF, limits=replace(FILE, memory=2 << 30))

@@ -158,6 +158,14 @@ READ = {
         {"wide": False},
     ),
     "wide": lambda few, path: (written(path("a.csv"), grid(few).to_csv(index=False)), {}),
+    "wide, with what describes the agents": lambda few, path: (
+        written(path("a.csv"), grid(few).assign(version="1", open_model=True).to_csv(index=False)),
+        {},
+    ),
+    "Parquet, wide, with an index that has no name": lambda few, path: (
+        columns_of(path("a.parquet"), numbers(grid(few)).set_index("agent").rename_axis(None), index=True),
+        {"columns": {"agent": ""}},
+    ),
     "transposed": lambda few, path: (
         written(path("a.csv"), grid(few, "task", "agent").to_csv(index=False)),
         {},

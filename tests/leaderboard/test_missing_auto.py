@@ -234,3 +234,16 @@ def test_terminal_bench_ranks_all_agents(db, real_data):
     """Its own rule counts what its harness lost as failures: 13 of 13 agents."""
     run("load", str(real_data / "terminal_bench_core_011.csv.gz"), "--benchmark", "tb")
     assert n_ranked(recomputed("tb")) == 13
+
+
+def test_tasks_that_a_policy_does_not_name_are_said_not_to_count(db, tmp_path):
+    load_text(csv_text({f"a{i}": "10" * 6 for i in range(6)}))
+    run("policy", "toy", "--set", "universe=common")
+    more = tmp_path / "more.csv"
+    more.write_text("agent,task,outcome\n" + "".join(f"new,x{j},{j % 2}\n" for j in range(3)))
+    said = "3 tasks of this load do not count: the policy names the tasks that count. To count all: "
+    for flags in (("--dry-run",), ()):
+        printed = run("load", str(more), "--benchmark", "toy", *flags)
+        assert f"{said}manage.py policy toy --set universe=all" in printed
+    again = run("load", str(more), "--benchmark", "toy")
+    assert "Next: " not in again

@@ -111,7 +111,7 @@ def test_an_upload_is_read_by_a_process_of_its_own(db, book, wide):
     upload = uploads.keep(**kept, content=book().read_bytes())
     seen = uploads.look(upload=upload, replace=False, as_of=AS_OF)
     assert seen.n_new == 3000
-    assert seen.notes[0].startswith('Read toy.xlsx, sheet "Sheet" as a wide table')
+    assert seen.notes[0].startswith('Read results.xlsx, sheet "Sheet" as a wide table')
     uploads.store(upload=upload, replace=False, by=by, reason="checked", as_of=AS_OF)
     assert means()["mean"].to_dict() == pytest.approx(wide.mean(axis=1).to_dict())
 
@@ -119,7 +119,7 @@ def test_an_upload_is_read_by_a_process_of_its_own(db, book, wide):
         sheet["C4"] = "maybe"
 
     upload = uploads.keep(**kept, content=book(spoil).read_bytes())
-    with pytest.raises(Refusal, match=r'^toy\.xlsx, sheet "Sheet" is refused: row 4, .* "maybe": '):
+    with pytest.raises(Refusal, match=r'^results\.xlsx, sheet "Sheet" is refused: row 4, .* "maybe": '):
         uploads.look(upload=upload, replace=False, as_of=AS_OF)
 
 

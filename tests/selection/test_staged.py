@@ -819,7 +819,7 @@ def test_every_reason_against_a_firmer_verdict_is_given():
         "0 agents that entered the top places (at least 5 needed)",
         "1 estimate (at least 19 needed)",
     ]
-    assert "Mostly, but the data are few." in found["text"]
+    assert "Mostly, but there is little data." in found["text"]
 
 
 def test_where_nothing_is_saved_full_runs_are_the_answer():

@@ -302,7 +302,7 @@ def test_reasons_of_unranked_agents_are_grouped():
     ]
     assert words.unranked_text(standings(*lines)) == (
         "5 agents are not ranked: 2 have missing results, 1 ran only under judge j2, "
-        "1 waits for an operator's approval, 1 ran only the ranking tasks."
+        "1 waits for an operator's approval, 1 did not run all tasks."
     )
     assert words.unranked_text(standings(*lines[:2]), of=True) == (
         "1 of 2 agents is not ranked: results are missing for 40 tasks."

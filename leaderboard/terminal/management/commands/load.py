@@ -109,7 +109,8 @@ class Command(ServiceCommand):
             # what was stored and does not count as it stands
             hints = "".join(f"{warning}\n" for warning in warnings(stored, benchmark_of(benchmark)))
             hints += _offer(stored, benchmark) + _fed_text(benchmark) + _undated_text(stored, benchmark)
-            self.stdout.write(f"{hints}Next: {PROGRAM} recompute {benchmark}")
+            is_changed = report.n_new + report.n_replaced
+            self.stdout.write(hints + f"Next: {PROGRAM} recompute {benchmark}" * bool(is_changed))
 
 
 def read(file: Path, *, only: str | None = None, table: TableOptions = AS_FOUND) -> tuple[FlatFile, str]:

@@ -1,0 +1,231 @@
+"""Parquet files, read batch by batch as text.
+
+A few bytes of Parquet can stand for any number of them, and its footer may lie about their size. So a file
+from a stranger is decoded by a process of its own, which may take only so much memory and time.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import copyfileobj
+from tempfile import SpooledTemporaryFile, TemporaryFile
+from typing import IO, Any, BinaryIO, cast
+
+import numpy as np
+import pyarrow as pa
+
+from analytics.flat_file.columns import aliases_in
+from analytics.flat_file.faults import Fault, FlatFileError, Limits, excerpt, printable, refuse
+from analytics.flat_file.streams import Opened
+from analytics.flat_file.table import RowBatch, Table
+from analytics.flat_file.values import can_be_text, column_as_text, header_faults, is_text, n_bytes_as_text
+
+N_RECORDS = 10_000  # in a batch
+SPOOLED_BYTES = 16 << 20  # of a source that cannot be wound, before a temporary file takes over
+MAX_SECONDS = 60  # of a processor, for a process that decodes
+REFUSED = 3  # its exit code where it says why
+
+
+def batches(source: Opened, table: Table) -> Iterator[RowBatch]:
+    """Read a Parquet file."""
+    n = 0
+    with _windable(source) as file:
+        with _refusing_damage():
+            parquet = _opened(file, table.limits)
+            schema, n_all = parquet.schema_arrow, max(parquet.metadata.num_rows, 1)
+        take_header(schema.names, table)
+        names = readable(schema, table)
+        decoded = _texts if table.limits.memory is None else _texts_decoded_apart
+        for batch in decoded(file, names, table.limits):
+            n += len(batch)
+            if source.n_bytes is not None:
+                source.meter.n_read = source.n_bytes * min(n, n_all) // n_all
+            yield RowBatch(np.arange(n + 1 - len(batch), n + 1), columns(batch, table))
+
+
+def heads(path: Path) -> list[str]:
+    """Read the names of a Parquet file's columns."""
+    return list(_schema(path).names)
+
+
+def texts(path: Path, limits: Limits, n_cells: int) -> Iterator[Any]:
+    """Read a Parquet file with any columns: batches of columns of text, null where null or empty.
+
+    n_cells: more are refused before they are read.
+    """
+    if faults := list(_kind_faults(_schema(path))):
+        raise FlatFileError(faults)
+    with path.open("rb") as file:
+        with _refusing_damage():
+            footer = _opened(file, limits).metadata
+        if (n := footer.num_rows * footer.num_columns) > n_cells:
+            raise refuse(f"the table has {n:,} cells, more than the limit of {n_cells:,}; split it")
+        yield from _texts(file, None, limits)
+
+
+def take_header(names: list[str], table: Table) -> None:
+    """State the columns of a file, under the names by which they are known."""
+    if faults := header_faults(names):
+        raise FlatFileError(faults)
+    table.aliases |= aliases_in(names)
+    table.state_header(table.aliases.get(name, name) for name in names)
+
+
+def readable(schema: Any, table: Table) -> list[str] | None:
+    """Note columns that cannot be text, and name the others; None: all can."""
+    bad = list(_kind_faults(schema))
+    for fault in bad:
+        table.excuse(table.aliases.get(fault.field or "", fault.field or ""))
+        table.faults.add(fault)
+    names = {fault.field for fault in bad}
+    return [name for name in schema.names if name not in names] if bad else None
+
+
+def columns(batch: Any, table: Table) -> dict[str, Any]:
+    """Turn columns into text, under the names by which they are known."""
+    named = zip(batch.schema.names, batch.columns, strict=True)
+    return {table.aliases.get(name, name): column_as_text(column) for name, column in named}
+
+
+def _schema(path: Path) -> Any:
+    from pyarrow import parquet
+
+    with _refusing_damage():
+        return parquet.read_schema(path)
+
+
+def _kind_faults(schema: Any) -> Iterator[Fault]:
+    for name, kind in zip(schema.names, schema.types, strict=True):
+        if not can_be_text(kind):
+            rule = (
+                f"the column's type is {printable(excerpt(str(kind)))}; text, numbers, true and false, dates "
+            )
+            yield Fault(None, name, None, rule + "and times are read; delete or convert it")
+
+
+def _opened(file: Any, limits: Limits) -> Any:
+    from pyarrow import parquet
+
+    footer = parquet.read_metadata(file)
+    limits.check_rows(footer.num_rows)
+    limits.check_bytes(sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups)))
+    schema = footer.schema.to_arrow_schema()
+    named = [name for name, kind in zip(schema.names, schema.types, strict=True) if is_text(kind)]
+    file.seek(0)
+    return parquet.ParquetFile(file, read_dictionary=named, page_checksum_verification=True)
+
+
+def _texts(file: Any, names: list[str] | None, limits: Limits) -> Iterator[Any]:
+    """Decode batches of text.
+
+    A dictionary of a few texts can stand for any number of them. So texts stay in their dictionaries until
+    their length is known, and it is that which is limited.
+    """
+    n_bytes = 0
+    with _refusing_damage():
+        file.seek(0)
+        for batch in _opened(file, limits).iter_batches(N_RECORDS, columns=names, use_threads=False):
+            batch.validate(full=True)
+            n_bytes += sum(map(n_bytes_as_text, batch.columns))
+            limits.check_bytes(n_bytes)
+            yield pa.RecordBatch.from_arrays(list(map(column_as_text, batch.columns)), batch.schema.names)
+
+
+def _texts_decoded_apart(file: Any, names: list[str] | None, limits: Limits) -> Iterator[Any]:
+    """Let another process do so, which may take `limits.memory`."""
+    code = f"from {__name__} import decode; decode()"
+    path = os.pathsep.join(filter(None, sys.path))
+    environment = os.environ | {"PYTHONPATH": path, "PYTHONSAFEPATH": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # its own reserves a gibibyte of addresses
+    with _with_number(file) as source, TemporaryFile() as refusal:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, json.dumps([names, vars(limits)])],
+            stdin=source,
+            stdout=subprocess.PIPE,
+            stderr=refusal,
+            env=environment,
+        )
+        assert process.stdout
+        has_ended = False
+        try:
+            with pa.ipc.open_stream(process.stdout) as decoded:
+                yield from decoded
+            has_ended = True
+        except pa.ArrowInvalid:  # before its last batch
+            has_ended = True
+        finally:
+            if not has_ended:
+                process.kill()
+            process.stdout.close()
+            code_of_exit = process.wait()
+        refusal.seek(0)
+        if code_of_exit == REFUSED:
+            raise refuse(refusal.read().decode())
+        if code_of_exit:
+            raise refuse("reading the file takes too much memory or time; save it as CSV")
+
+
+@contextmanager
+def _with_number(file: Any) -> Iterator[Any]:
+    """Hand on a file, or a copy where the system has no number for it."""
+    try:
+        file.fileno()
+    except OSError:
+        with TemporaryFile() as copy:
+            file.seek(0)
+            copyfileobj(file, copy)
+            copy.flush()
+            yield copy
+    else:
+        yield file
+
+
+def decode() -> None:
+    """Decode the standard input as the first argument says, and write its batches to the standard output."""
+    import resource
+
+    names, fields = json.loads(sys.argv[1])
+    limits, memory = Limits(**fields), fields["memory"]
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
+    pa.set_cpu_count(1)
+    out: Any = None
+    try:
+        for batch in _texts(sys.stdin.buffer, names, limits):
+            out = out or pa.ipc.new_stream(sys.stdout.buffer, batch.schema)
+            out.write_batch(batch)
+    except FlatFileError as error:
+        sys.stderr.write(error.faults[0].rule)
+        raise SystemExit(REFUSED) from None
+    (out or pa.ipc.new_stream(sys.stdout.buffer, pa.schema([]))).close()
+
+
+@contextmanager
+def _refusing_damage() -> Iterator[None]:
+    try:
+        yield
+    except FlatFileError:
+        raise
+    except MemoryError:
+        raise refuse("reading the file takes too much memory; save it as CSV") from None
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError) as error:
+        why = printable(" ".join(str(error).split())[:200])
+        if why.startswith("Not yet implemented"):
+            raise refuse("the Parquet file is encoded in a way that is not read; save it as CSV") from None
+        raise refuse(f"the Parquet file is damaged or incomplete ({why}); copy it again") from None
+
+
+@contextmanager
+def _windable(source: Opened) -> Iterator[BinaryIO | IO[bytes]]:
+    if source.n_bytes is not None:
+        source.file.seek(source.start)
+        yield source.file
+        return
+    with SpooledTemporaryFile(SPOOLED_BYTES) as copy:
+        copyfileobj(source.stream, copy)
+        copy.seek(0)
+        yield cast(IO[bytes], copy)
