@@ -112,10 +112,10 @@ def load(
     if taken := [agent for one in loads for agent in one.taken]:
         now = {"data_version": bump_data_version(benchmark=benchmark), "at": as_of, "by": by}
         Approval.objects.bulk_create(Approval(agent=agent, reason=reason, **now) for agent in taken)
-    decided = list[str]()
+    decided, named_before = list[str](), policy_in_force(benchmark).universe
     if versions is None:
         decided = list(_decide_missing(benchmark, loads, dry_run=dry_run, as_of=as_of, by=by, reason=reason))
-        decided = decided or list(_uncounted_tasks(benchmark, loads))
+        decided += _uncounted_tasks(named_before, benchmark, loads)
     elif policy := take_over(benchmark=benchmark_of(slug), content=versions):
         put_in_force(policy=policy, by=by, reason=reason)
     transaction.set_rollback(dry_run)
@@ -163,9 +163,8 @@ def _decide_missing(
             yield f"This load counts results so. To undo: {undo}"
 
 
-def _uncounted_tasks(benchmark: Benchmark, loads: list["_Load"]) -> Iterator[str]:
-    """Say that tasks of a load are not among those that the policy fixes."""
-    universe = policy_in_force(benchmark).universe
+def _uncounted_tasks(universe: list[str] | None, benchmark: Benchmark, loads: list["_Load"]) -> Iterator[str]:
+    """Say that tasks of a load are not among those that the policy named before it."""
     names = {name for one in loads for name in one.matched.flat.tasks}
     if universe is not None and (n := len(names.difference(universe))):
         do = "does" if n == 1 else "do"
