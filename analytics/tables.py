@@ -30,6 +30,7 @@ from analytics.flat_file import (
     ALIASES,
     FILE,
     KNOWN,
+    OF_AGENT,
     REQUIRED,
     Fault,
     FlatFile,
@@ -78,8 +79,7 @@ UNCLOSED = re.compile("EOF inside string starting at row ([0-9]+)")
 DAY_NUMBER = re.compile(r"([3-7][0-9]{4})(?:\.[0-9]+)?")  # as Excel counts: from 1982 to 2119
 EPOCH, EPOCH_1904 = date(1899, 12, 30), date(1904, 1, 1)
 NEEDS_CALAMINE = "is a workbook, which needs python-calamine: pip install 'bandstand[frames]'"
-OF_AGENT = ("scaffold", "model", "submitted_at")
-DESCRIBING = ("version", "organisation", "weights", "open_model")  # columns beside the flat file's own
+MADE_OF = ("scaffold", "model", "submitted_at")
 INDEX = re.compile(r"__index_level_[0-9]+__")  # as pandas calls one without a name
 ANY_DATE = re.compile(r"([0-9]{1,4})([-./])[0-9]{1,2}\2[0-9]{1,4}(?:[T ].*)?")
 DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+")  # what Excel makes of a name such as 4-5
@@ -358,7 +358,7 @@ def _read_parquet(path: Path, limits: Limits) -> Any:
     if len(heads) > MAX_HEADS:
         raise _too_many_heads(len(heads))
     parts = [pandas.DataFrame([heads], dtype=str)]
-    for batch in parquet_rows.texts(path, limits, MAX_TEXT_CELLS):
+    for batch in parquet_rows.text_batches(path, limits, MAX_TEXT_CELLS):
         parts.append(pandas.DataFrame({i: column.to_pandas() for i, column in enumerate(batch.columns)}))
     cells = pandas.concat(parts, ignore_index=True).fillna("").map(_normalize_space)
     cells.attrs[IS_RECORDS] = True
@@ -574,11 +574,11 @@ def _check_repeated(names: Iterable[str]) -> None:
 
 def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header: int) -> _Table:
     key = min(("agent", "task"), key=lambda name: known.get(name, len(heads)))
-    across, others = ("task", ("category", "group")) if key == "agent" else ("agent", OF_AGENT)
+    across, others = ("task", ("category", "group")) if key == "agent" else ("agent", MADE_OF)
     known_columns = set(KNOWN) - {"outcome", *MEASURED, *LABELS, across, *others}
     fixed = {name: i for name, i in known.items() if name in known_columns}
     if across == "task":
-        fixed |= {_snake_case(text): i for i, text in heads.items() if _snake_case(text) in DESCRIBING}
+        fixed |= {_snake_case(text): i for i, text in heads.items() if _snake_case(text) in OF_AGENT}
     under = {i: text for i, text in heads.items() if i not in fixed.values()}
     names = [text for i, text in under.items() if i not in known.values()] + list(body[known[key]])
     wrong = [text for i, text in under.items() if i in known.values()]

@@ -8,7 +8,7 @@ starts: `manage.py load`, the board from nothing, the board after one more agent
 validation by leaving one agent out and by time of the policy's strategy, and the board's page from a web
 worker that has never made it. Memory is the largest sum over all processes at work, PostgreSQL's among them,
 of what each holds for itself and its part of what they share (PSS), looked at four times a second. Growth is
-the power of the number of outcomes, told by the processor time of the same processes: that is what the
+the power of the number of outcomes, by the processor time of the same processes: that is what the
 seconds come to where nothing else runs.
 Run with `python -m perf.scale [load|board|one|validation] [large|huge]`; `large` takes half an hour.
 """

@@ -24,7 +24,7 @@ from analytics.flat_file.faults import (
 from analytics.flat_file.json_rows import unique, whole_number
 from analytics.flat_file.reading import from_arrow, from_records, read
 from analytics.flat_file.streams import GzipMembers, head, wide_encoding
-from analytics.flat_file.values import MAX_NAME_LENGTH, WEIGHTS, name_rule, text_of, weights_in
+from analytics.flat_file.values import MAX_NAME_LENGTH, OF_AGENT, WEIGHTS, name_rule, text_of, weights_in
 
 __all__ = [
     "ALIASES",
@@ -35,6 +35,7 @@ __all__ = [
     "MAX_FAULTS",
     "MAX_NAME_LENGTH",
     "MAX_VALUE_BYTES",
+    "OF_AGENT",
     "OPTIONAL",
     "REQUIRED",
     "SUBMISSION",

@@ -183,4 +183,4 @@ class Limits:
 FILE = Limits(512 << 20, 10_000_000, 2_000_000, None, None)
 SUBMISSION = Limits(16 << 20, 20_000, 200_000, 64 << 10, 500, 20_000)
 # a file of one agent, from a stranger
-DELIVERED = Limits(512 << 20, 2_000_000, 200_000, 64 << 20, 500, 20_000, 2 << 30)
+DELIVERED = Limits(512 << 20, 2_000_000, 200_000, 64 << 20, 500, 20_000, memory=2 << 30)

@@ -44,24 +44,28 @@ def batches(source: Opened, table: Table) -> Iterator[RowBatch]:
             n += len(batch)
             if source.n_bytes is not None:
                 source.meter.n_read = source.n_bytes * min(n, n_all) // n_all
-            yield RowBatch(np.arange(n + 1 - len(batch), n + 1), columns(batch, table))
+            yield RowBatch(np.arange(n + 1 - len(batch), n + 1), by_known_name(batch, table))
 
 
 def heads(path: Path) -> list[str]:
     """Read the names of a Parquet file's columns."""
-    return list(_schema(path).names)
+    from pyarrow import parquet
+
+    with _refusing_damage():
+        return list(parquet.read_schema(path).names)
 
 
-def texts(path: Path, limits: Limits, n_cells: int) -> Iterator[Any]:
+def text_batches(path: Path, limits: Limits, n_cells: int) -> Iterator[Any]:
     """Read a Parquet file with any columns: batches of columns of text, null where null or empty.
 
     n_cells: more are refused before they are read.
     """
-    if faults := list(_kind_faults(_schema(path))):
-        raise FlatFileError(faults)
     with path.open("rb") as file:
         with _refusing_damage():
-            footer = _opened(file, limits).metadata
+            parquet = _opened(file, limits)
+            footer, schema = parquet.metadata, parquet.schema_arrow
+        if faults := list(_kind_faults(schema)):
+            raise FlatFileError(faults)
         if (n := footer.num_rows * footer.num_columns) > n_cells:
             raise refuse(f"the table has {n:,} cells, more than the limit of {n_cells:,}; split it")
         yield from _texts(file, None, limits)
@@ -85,26 +89,18 @@ def readable(schema: Any, table: Table) -> list[str] | None:
     return [name for name in schema.names if name not in names] if bad else None
 
 
-def columns(batch: Any, table: Table) -> dict[str, Any]:
-    """Turn columns into text, under the names by which they are known."""
+def by_known_name(batch: Any, table: Table) -> dict[str, Any]:
+    """Return the columns of a batch under the names by which they are known."""
     named = zip(batch.schema.names, batch.columns, strict=True)
-    return {table.aliases.get(name, name): column_as_text(column) for name, column in named}
-
-
-def _schema(path: Path) -> Any:
-    from pyarrow import parquet
-
-    with _refusing_damage():
-        return parquet.read_schema(path)
+    return {table.aliases.get(name, name): column for name, column in named}
 
 
 def _kind_faults(schema: Any) -> Iterator[Fault]:
     for name, kind in zip(schema.names, schema.types, strict=True):
         if not can_be_text(kind):
-            rule = (
-                f"the column's type is {printable(excerpt(str(kind)))}; text, numbers, true and false, dates "
-            )
-            yield Fault(None, name, None, rule + "and times are read; delete or convert it")
+            shown = printable(excerpt(str(kind)))
+            kinds = "text, numbers, true and false, dates and times are read"
+            yield Fault(None, name, None, f"the column's type is {shown}; {kinds}; delete or convert it")
 
 
 def _opened(file: Any, limits: Limits) -> Any:

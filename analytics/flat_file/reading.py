@@ -14,7 +14,7 @@ from analytics.flat_file.contents import FlatFile, contents
 from analytics.flat_file.faults import FILE, SUBMISSION, Fault, FlatFileError, Limits, excerpt
 from analytics.flat_file.json_rows import Records
 from analytics.flat_file.table import RowBatch, RowNumbers, Table
-from analytics.flat_file.values import empty_as_null, text_of
+from analytics.flat_file.values import column_as_text, empty_as_null, text_of
 
 Progress = Callable[[int, int | None], None]
 NDJSON_NAMES = (".ndjson", ".jsonl", ".ndjson.gz", ".jsonl.gz")
@@ -111,12 +111,14 @@ def from_arrow(
     numbers = np.arange(1, columns.num_rows + 1) if rows is None else rows
     parquet_rows.take_header(columns.schema.names, table)
     readable, n = parquet_rows.readable(columns.schema, table), 0
-    for batch in (columns if readable is None else columns.select(readable)).to_batches(
-        parquet_rows.N_RECORDS
-    ):
+    chosen = columns if readable is None else columns.select(readable)
+    for batch in chosen.to_batches(parquet_rows.N_RECORDS):
         n += len(batch)
+        texts_of = {
+            name: column_as_text(one) for name, one in parquet_rows.by_known_name(batch, table).items()
+        }
         repeated = {name: pa.repeat(texts[0], len(batch)) for name, texts in fixed.items()}
-        table.add(RowBatch(numbers[n - len(batch) : n], {**repeated, **parquet_rows.columns(batch, table)}))
+        table.add(RowBatch(numbers[n - len(batch) : n], {**repeated, **texts_of}))
     return contents(table)
 
 

@@ -57,6 +57,8 @@ WEIGHTS: Mapping[str, Mapping[str, str]] = {
     "open_model": {text: "open" if is_open else "closed" for text, is_open in TRUTH.items()},
 }
 """Columns that say whether an agent's model has open weights, and what their texts mean."""
+OF_AGENT = ("version", "organisation", *WEIGHTS)
+"""Columns that the flat file does not name, and that describe an agent."""
 
 DATE = re.compile(
     r"(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{2})(?:-(?P<day>[0-9]{2})"

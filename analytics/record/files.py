@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import FloatArray
-from analytics.flat_file import WEIGHTS, FlatFile, weights_in
+from analytics.flat_file import OF_AGENT, FlatFile, weights_in
 from analytics.record.rows import About, Delivery, Rows
 
 LINKS = ("link", "report", "logs", "code", "commit")
@@ -47,7 +47,7 @@ def contents(flat: FlatFile) -> dict[str, Any]:
 
 
 def _about(flat: FlatFile) -> list[About]:
-    texts = {name: _texts(flat, name) for name in ("version", "organisation", *WEIGHTS, *LINKS)}
+    texts = {name: _texts(flat, name) for name in (*OF_AGENT, *LINKS)}
     # each agent's earliest date, and whether it is of the month or year alone
     rows = np.flatnonzero(~np.isnat(flat.submitted_at))
     order = rows[np.lexsort((flat.imprecise[rows], flat.submitted_at[rows], flat.agent[rows]))]

@@ -572,7 +572,7 @@ def test_progress_may_end_the_reading(monkeypatch, write):
 # Properties
 
 BLANK = {0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x2D7F, 0x3164, 0xFFA0}
-BLANK |= {*range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000)}
+BLANK |= {*range(0xFE00, 0xFE10), 0x1107F, 0x16FE4, 0x1D159, *range(0xE0000, 0xE1000)}
 letters = st.characters(exclude_categories=["C", "Z"]).filter(lambda c: ord(c) not in BLANK) | st.just(" ")
 names = st.text(letters, min_size=1, max_size=20).map(lambda name: " ".join(name.split())).filter(bool)
 

@@ -178,9 +178,9 @@ CASES = {
     ),
     "deep objects": (lambda: repeat(b'{"a": ' * 90_000 + b"\n", 500), None, "500 of 500 faults"),
     "many short lists": (
-        lambda: repeat(b'{"a": [' + b"[]," * 9_000 + b"0]}\n", 5_000),
+        lambda: repeat(b'{"a": [' + b"[]," * 9_000 + b"0]}\n", 2_000),
         None,
-        "1000 of 5008 faults",
+        "1000 of 2008 faults",
     ),
     "deep lists": (
         lambda: repeat(b'{"a": ' + b"[" * 1200 + b"]" * 1200 + b"}\n", 100_000),
@@ -259,9 +259,9 @@ def a_dictionary_that_is_called_a_view(path):
     n, text = 8_000, pa.array(["z" * 1_000_000])
     task = pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int32()), text)
     table = pa.table({"agent": ["A"] * n, "task": task, "outcome": [1] * n})
-    told = pa.schema([("agent", pa.string()), ("task", pa.string_view()), ("outcome", pa.int64())])
+    stated = pa.schema([("agent", pa.string()), ("task", pa.string_view()), ("outcome", pa.int64())])
     with parquet.ParquetWriter(path, table.schema, write_statistics=False, store_schema=False) as writer:
-        schema = base64.b64encode(told.serialize().to_pybytes()).decode()
+        schema = base64.b64encode(stated.serialize().to_pybytes()).decode()
         writer.add_key_value_metadata({"ARROW:schema": schema})
         writer.write_table(table)
 

@@ -109,8 +109,9 @@ class Command(ServiceCommand):
             # what was stored and does not count as it stands
             hints = "".join(f"{warning}\n" for warning in warnings(stored, benchmark_of(benchmark)))
             hints += _offer(stored, benchmark) + _fed_text(benchmark) + _undated_text(stored, benchmark)
-            is_changed = report.n_new + report.n_replaced
-            self.stdout.write(hints + f"Next: {PROGRAM} recompute {benchmark}" * bool(is_changed))
+            if report.n_new + report.n_replaced:
+                hints += f"Next: {PROGRAM} recompute {benchmark}"
+            self.stdout.write(hints)
 
 
 def read(file: Path, *, only: str | None = None, table: TableOptions = AS_FOUND) -> tuple[FlatFile, str]:
