@@ -66,7 +66,7 @@ FAILED = ("0", "false", "fail", "failed", "unresolved", "no", "✗", "✘", "☒
 BLANK_WORDS = dict.fromkeys(("-", "–", "—", "n/a", "na", "nan", "null"), "")
 TRUTH_WORDS = dict.fromkeys(PASSED, "1") | dict.fromkeys(FAILED, "0")
 NOT_NAMES = {
-    *("total", "grand_total", "sum", "mean", "average", "overall", "score", "accuracy", "resolved"),
+    *("total", "grand_total", "all", "sum", "mean", "average", "overall", "score", "accuracy", "resolved"),
     *("pass_rate", "solve_rate", "success_rate", "solved_by", "passed_by", "solved", "passed", "rate"),
     *("avg", "avg_score", "mean_score", "overall_score", "pass@1", "σ"),  # Σ in small letters
     *("cost", "price", "time", "duration", "tokens", "steps", "rank", "index", "#"),
@@ -220,9 +220,7 @@ def read_table(
     Raises OSError.
     """
     called = printable(called or path.name)
-    (sheet, cells, epoch), table = _choose_sheet(_read_sheets(path, options, limits, called), options, called)
-    if IS_RECORDS in cells.attrs:
-        table = replace(table, rows=table.rows - 1, header=None)
+    (sheet, _, epoch), table = _choose_sheet(_read_sheets(path, options, limits, called), options, called)
     with _naming(sheet):
         texts, rows, n_blank = _read_values(table, epoch, options)
         n_counted = 0 if table.across else count_trials(texts)
@@ -253,8 +251,9 @@ def read_wide(
     Raises FlatFileError: rows count from 1 in the order of the frame.
     """
     texts = frame.astype(object).where(frame.notna(), "").map(_cell_text).to_numpy().tolist()
-    table = _find_table(pandas_there().DataFrame([[str(head) for head in frame.columns], *texts]), options)
-    table = replace(table, rows=table.rows - 1, header=None)
+    cells = pandas_there().DataFrame([[str(head) for head in frame.columns], *texts])
+    cells.attrs[IS_RECORDS] = True
+    table = _find_table(cells, options)
     texts, rows, _ = _read_values(table, EPOCH, options)
     columns = pa.table({name: pa.array(texts[name].tolist(), pa.string()) for name in texts})
     try:
@@ -361,6 +360,9 @@ def _read_parquet(path: Path, limits: Limits) -> Any:
     for batch in parquet_rows.text_batches(path, limits, MAX_TEXT_CELLS):
         parts.append(pandas.DataFrame({i: column.to_pandas() for i, column in enumerate(batch.columns)}))
     cells = pandas.concat(parts, ignore_index=True).fillna("").map(_normalize_space)
+    numbered = [i for i in cells if cells[i][0] == "" and cells[i][1:].str.fullmatch("[0-9]+").all()]
+    cells = cells.drop(columns=numbered)  # pandas' numbers of rows
+    cells.columns = range(cells.shape[1])
     cells.attrs[IS_RECORDS] = True
     return cells
 
@@ -500,9 +502,11 @@ def _find_table(cells: Any, options: TableOptions) -> _Table:
     place, known = _find_header(cells, options.columns)
     body = cells.iloc[place + 1 :]
     body = body[(body != "").any(axis=1)]
+    header = None if IS_RECORDS in cells.attrs else place + 1
+    body.index += 0 if header is None else 1  # as rows are counted
     heads = {i: text for i, text in cells.iloc[place].items() if text or (body[i] != "").any()}
     if options.wide if options.wide is not None else len(known.keys() & {"agent", "task"}) < 2:
-        return _melt(body, heads, known, place + 1)
+        return _melt(body, heads, known, header)
     outcomes = [i for i, text in heads.items() if _snake_case(text) in OUTCOMES and i not in known.values()]
     if "outcome" not in known and len(outcomes) == 1:
         known["outcome"] = outcomes[0]
@@ -511,7 +515,7 @@ def _find_table(cells: Any, options: TableOptions) -> _Table:
             raise refuse(f"{name}: no column is called so; {_ask_which(heads, name)}")
     nameless = [i for i, text in heads.items() if i and not text and i not in known.values()]
     if nameless:
-        row = int((body[nameless] != "").any(axis=1).idxmax()) + 1
+        row = int((body[nameless] != "").any(axis=1).idxmax())
         rule = f"row {row:,} has a value in a column without a head"
         raise refuse(f"{rule}; name the column, or delete the value")
     names = heads | {i: name for name, i in known.items() if name != "agent" or i != known.get("model")}
@@ -519,7 +523,7 @@ def _find_table(cells: Any, options: TableOptions) -> _Table:
     frame = body.rename(columns=names)[[name for name in names.values() if name]]
     if known["agent"] == known.get("model"):
         frame["agent"] = frame["model"]
-    return _Table(frame, body.index.to_numpy() + 1, {name: heads[i] for name, i in known.items()}, place + 1)
+    return _Table(frame, body.index.to_numpy(), {name: heads[i] for name, i in known.items()}, header)
 
 
 def _find_header(cells: Any, columns: Mapping[str, str]) -> tuple[int, dict[str, int]]:
@@ -572,13 +576,15 @@ def _check_repeated(names: Iterable[str]) -> None:
         raise FlatFileError([Fault(None, name, None, f"{n} columns have this name") for name, n in repeated])
 
 
-def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header: int) -> _Table:
+def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header: int | None) -> _Table:
     key = min(("agent", "task"), key=lambda name: known.get(name, len(heads)))
     across, others = ("task", ("category", "group")) if key == "agent" else ("agent", MADE_OF)
     known_columns = set(KNOWN) - {"outcome", *MEASURED, *LABELS, across, *others}
     fixed = {name: i for name, i in known.items() if name in known_columns}
     if across == "task":
-        fixed |= {_snake_case(text): i for i, text in heads.items() if _snake_case(text) in OF_AGENT}
+        about = {i: name for i, text in heads.items() if (name := _snake_case(text)) in OF_AGENT}
+        _check_repeated(about.values())
+        fixed |= {name: i for i, name in about.items()}
     under = {i: text for i, text in heads.items() if i not in fixed.values()}
     names = [text for i, text in under.items() if i not in known.values()] + list(body[known[key]])
     wrong = [text for i, text in under.items() if i in known.values()]
@@ -587,6 +593,9 @@ def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header:
         shape = f"a column for each {across}, or a row for each agent and task"
         there = ", ".join(map(quoted, islice(under.values(), N_NAMED)))
         raise refuse(f"outcomes per {across} are needed: {shape}; beside the {key} there is only {there}")
+    if unnamed := [int(row) for row in body.index[body[known[key]] == ""]]:
+        rule = f"the {key} of this row is empty; name it, or delete the row"
+        raise FlatFileError([Fault(row, heads[known[key]] or None, None, rule) for row in unnamed])
     if wrong:
         rule = f"is no {across} or {key}, though it stands among them; delete it, or say which column is the "
         rule += f"{across}: --column {across}=HEAD"
@@ -606,7 +615,7 @@ def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header:
             outcome=body[list(under)].to_numpy().ravel(),
         )
     )
-    return _Table(frame, frame.index.to_numpy() + 1, {n: heads[i] for n, i in fixed.items()}, header, across)
+    return _Table(frame, frame.index.to_numpy(), {n: heads[i] for n, i in fixed.items()}, header, across)
 
 
 def _check_dates(body: Any, under: Mapping[int, str]) -> None:

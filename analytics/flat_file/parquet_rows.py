@@ -8,8 +8,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import SpooledTemporaryFile, TemporaryFile
@@ -30,21 +31,31 @@ MAX_SECONDS = 60  # of a processor, for a process that decodes
 REFUSED = 3  # its exit code where it says why
 
 
+@dataclass(frozen=True)
+class Header:
+    """What a file says of itself: its columns, those that cannot be text, and how many rows it has."""
+
+    names: list[str]
+    faults: list[Fault]
+    n_rows: int
+
+
 def batches(source: Opened, table: Table) -> Iterator[RowBatch]:
     """Read a Parquet file."""
     n = 0
     with _windable(source) as file:
-        with _refusing_damage():
-            parquet = _opened(file, table.limits)
-            schema, n_all = parquet.schema_arrow, max(parquet.metadata.num_rows, 1)
-        take_header(schema.names, table)
-        names = readable(schema, table)
-        decoded = _texts if table.limits.memory is None else _texts_decoded_apart
-        for batch in decoded(file, names, table.limits):
-            n += len(batch)
-            if source.n_bytes is not None:
-                source.meter.n_read = source.n_bytes * min(n, n_all) // n_all
-            yield RowBatch(np.arange(n + 1 - len(batch), n + 1), by_known_name(batch, table))
+        decoded = _decoded if table.limits.memory is None else _decoded_apart
+        with closing(decoded(file, table.limits)) as parts:
+            header = cast(Header, next(parts))
+            take_header(header.names, header.faults, table)
+            for batch in parts:
+                n += len(batch)
+                table.limits.check_rows(n)
+                if source.n_bytes is not None:
+                    source.meter.n_read = source.n_bytes * min(n, header.n_rows) // max(header.n_rows, 1)
+                yield RowBatch(np.arange(n + 1 - len(batch), n + 1), by_known_name(batch, table))
+    if n != header.n_rows:
+        raise refuse(f"the file says that it has {header.n_rows:,} rows, and has {n:,}; copy it again")
 
 
 def heads(path: Path) -> list[str]:
@@ -64,29 +75,22 @@ def text_batches(path: Path, limits: Limits, n_cells: int) -> Iterator[Any]:
         with _refusing_damage():
             parquet = _opened(file, limits)
             footer, schema = parquet.metadata, parquet.schema_arrow
-        if faults := list(_kind_faults(schema)):
+        if faults := list(kind_faults(schema)):
             raise FlatFileError(faults)
         if (n := footer.num_rows * footer.num_columns) > n_cells:
             raise refuse(f"the table has {n:,} cells, more than the limit of {n_cells:,}; split it")
-        yield from _texts(file, None, limits)
+        yield from _texts(parquet, schema.names, limits)
 
 
-def take_header(names: list[str], table: Table) -> None:
-    """State the columns of a file, under the names by which they are known."""
-    if faults := header_faults(names):
-        raise FlatFileError(faults)
+def take_header(names: list[str], faults: list[Fault], table: Table) -> None:
+    """State the columns of a file, under the names by which they are known, and note those at fault."""
+    if wrong := header_faults(names):
+        raise FlatFileError(wrong)
     table.aliases |= aliases_in(names)
     table.state_header(table.aliases.get(name, name) for name in names)
-
-
-def readable(schema: Any, table: Table) -> list[str] | None:
-    """Note columns that cannot be text, and name the others; None: all can."""
-    bad = list(_kind_faults(schema))
-    for fault in bad:
+    for fault in faults:
         table.excuse(table.aliases.get(fault.field or "", fault.field or ""))
         table.faults.add(fault)
-    names = {fault.field for fault in bad}
-    return [name for name in schema.names if name not in names] if bad else None
 
 
 def by_known_name(batch: Any, table: Table) -> dict[str, Any]:
@@ -95,7 +99,8 @@ def by_known_name(batch: Any, table: Table) -> dict[str, Any]:
     return {table.aliases.get(name, name): column for name, column in named}
 
 
-def _kind_faults(schema: Any) -> Iterator[Fault]:
+def kind_faults(schema: Any) -> Iterator[Fault]:
+    """Name columns that cannot be text."""
     for name, kind in zip(schema.names, schema.types, strict=True):
         if not can_be_text(kind):
             shown = printable(excerpt(str(kind)))
@@ -108,14 +113,28 @@ def _opened(file: Any, limits: Limits) -> Any:
 
     footer = parquet.read_metadata(file)
     limits.check_rows(footer.num_rows)
-    limits.check_bytes(sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups)))
+    limits.check_bytes(sum(max(footer.row_group(i).total_byte_size, 0) for i in range(footer.num_row_groups)))
     schema = footer.schema.to_arrow_schema()
     named = [name for name, kind in zip(schema.names, schema.types, strict=True) if is_text(kind)]
     file.seek(0)
-    return parquet.ParquetFile(file, read_dictionary=named, page_checksum_verification=True)
+    return parquet.ParquetFile(file, metadata=footer, read_dictionary=named, page_checksum_verification=True)
 
 
-def _texts(file: Any, names: list[str] | None, limits: Limits) -> Iterator[Any]:
+def _decoded(file: Any, limits: Limits) -> Generator[Any]:
+    """Yield the header, then batches of text of all columns that can be text."""
+    with _refusing_damage():
+        file.seek(0)
+        parquet = _opened(file, limits)
+        schema = parquet.schema_arrow
+    if wrong := header_faults(schema.names):
+        raise FlatFileError(wrong)
+    bad = list(kind_faults(schema))
+    yield Header(schema.names, bad, parquet.metadata.num_rows)
+    at_fault = {fault.field for fault in bad}
+    yield from _texts(parquet, [name for name in schema.names if name not in at_fault], limits)
+
+
+def _texts(parquet: Any, names: list[str], limits: Limits) -> Iterator[Any]:
     """Decode batches of text.
 
     A dictionary of a few texts can stand for any number of them. So texts stay in their dictionaries until
@@ -123,15 +142,15 @@ def _texts(file: Any, names: list[str] | None, limits: Limits) -> Iterator[Any]:
     """
     n_bytes = 0
     with _refusing_damage():
-        file.seek(0)
-        for batch in _opened(file, limits).iter_batches(N_RECORDS, columns=names, use_threads=False):
+        for batch in parquet.iter_batches(N_RECORDS, columns=names, use_threads=False):
+            batch = batch.select(names)  # a name selects all that begin with it and a point, too
             batch.validate(full=True)
             n_bytes += sum(map(n_bytes_as_text, batch.columns))
             limits.check_bytes(n_bytes)
             yield pa.RecordBatch.from_arrays(list(map(column_as_text, batch.columns)), batch.schema.names)
 
 
-def _texts_decoded_apart(file: Any, names: list[str] | None, limits: Limits) -> Iterator[Any]:
+def _decoded_apart(file: Any, limits: Limits) -> Generator[Any]:
     """Let another process do so, which may take `limits.memory`."""
     code = f"from {__name__} import decode; decode()"
     path = os.pathsep.join(filter(None, sys.path))
@@ -139,7 +158,7 @@ def _texts_decoded_apart(file: Any, names: list[str] | None, limits: Limits) -> 
     environment["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # its own reserves a gibibyte of addresses
     with _with_number(file) as source, TemporaryFile() as refusal:
         process = subprocess.Popen(
-            [sys.executable, "-c", code, json.dumps([names, vars(limits)])],
+            [sys.executable, "-c", code, json.dumps(vars(limits))],
             stdin=source,
             stdout=subprocess.PIPE,
             stderr=refusal,
@@ -148,10 +167,13 @@ def _texts_decoded_apart(file: Any, names: list[str] | None, limits: Limits) -> 
         assert process.stdout
         has_ended = False
         try:
-            with pa.ipc.open_stream(process.stdout) as decoded:
-                yield from decoded
+            if (line := process.stdout.readline()).endswith(b"\n"):
+                names, faults, n_rows = json.loads(line)
+                yield Header(names, [Fault(*one) for one in faults], n_rows)
+                with pa.ipc.open_stream(process.stdout) as decoded:
+                    yield from decoded
             has_ended = True
-        except pa.ArrowInvalid:  # before its last batch
+        except (pa.ArrowInvalid, OSError):  # cut off: the process has died
             has_ended = True
         finally:
             if not has_ended:
@@ -160,7 +182,7 @@ def _texts_decoded_apart(file: Any, names: list[str] | None, limits: Limits) -> 
             code_of_exit = process.wait()
         refusal.seek(0)
         if code_of_exit == REFUSED:
-            raise refuse(refusal.read().decode())
+            raise FlatFileError([Fault(*one) for one in json.load(refusal)])
         if code_of_exit:
             raise refuse("reading the file takes too much memory or time; save it as CSV")
 
@@ -181,21 +203,25 @@ def _with_number(file: Any) -> Iterator[Any]:
 
 
 def decode() -> None:
-    """Decode the standard input as the first argument says, and write its batches to the standard output."""
+    """Decode the standard input, and write to the standard output a line with the header, then batches."""
     import resource
 
-    names, fields = json.loads(sys.argv[1])
-    limits, memory = Limits(**fields), fields["memory"]
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    limits = Limits(**json.loads(sys.argv[1]))
+    assert limits.memory
+    resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
     pa.set_cpu_count(1)
     out: Any = None
     try:
-        for batch in _texts(sys.stdin.buffer, names, limits):
+        parts = _decoded(sys.stdin.buffer, limits)
+        header = cast(Header, next(parts))
+        told = [header.names, [astuple(one) for one in header.faults], header.n_rows]
+        sys.stdout.buffer.write(json.dumps(told).encode() + b"\n")
+        for batch in parts:
             out = out or pa.ipc.new_stream(sys.stdout.buffer, batch.schema)
             out.write_batch(batch)
     except FlatFileError as error:
-        sys.stderr.write(error.faults[0].rule)
+        json.dump([astuple(one) for one in error.faults], sys.stderr)
         raise SystemExit(REFUSED) from None
     (out or pa.ipc.new_stream(sys.stdout.buffer, pa.schema([]))).close()
 
@@ -210,6 +236,8 @@ def _refusing_damage() -> Iterator[None]:
         raise refuse("reading the file takes too much memory; save it as CSV") from None
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError) as error:
         why = printable(" ".join(str(error).split())[:200])
+        if "bad_alloc" in why:
+            raise refuse("reading the file takes too much memory; save it as CSV") from None
         if why.startswith("Not yet implemented"):
             raise refuse("the Parquet file is encoded in a way that is not read; save it as CSV") from None
         raise refuse(f"the Parquet file is damaged or incomplete ({why}); copy it again") from None

@@ -109,9 +109,9 @@ def from_arrow(
     fixed = table.add_constants(_constant_texts(constants, table))
     table.state_header(fixed)
     numbers = np.arange(1, columns.num_rows + 1) if rows is None else rows
-    parquet_rows.take_header(columns.schema.names, table)
-    readable, n = parquet_rows.readable(columns.schema, table), 0
-    chosen = columns if readable is None else columns.select(readable)
+    bad, n = list(parquet_rows.kind_faults(columns.schema)), 0
+    parquet_rows.take_header(columns.schema.names, bad, table)
+    chosen = columns.drop_columns([fault.field for fault in bad])
     for batch in chosen.to_batches(parquet_rows.N_RECORDS):
         n += len(batch)
         texts_of = {

@@ -35,7 +35,7 @@ class UploadForm(ReasonForm):
     )
     upload = forms.UUIDField(required=False, widget=forms.HiddenInput)
     replace = forms.BooleanField(
-        label="Supersede what the file contradicts",
+        label="Replace what the file contradicts (--replace)",
         required=False,
         help_text="Else a changed outcome is a fault, and nothing is stored.",
     )

@@ -98,7 +98,7 @@ def erase(request: ActionRequest) -> ActionResult:
 @action(
     "approve",
     "Let it be ranked again",
-    "Rank an agent again after its owner withdrew published results, or count an agent whose results equal "
+    "Rank an agent again after its owner took results back, or count an agent whose results equal "
     "another's on every task.",
     is_open=is_its_own,
     moves_board=True,

@@ -396,7 +396,7 @@ class Policy(models.Model):
     n_trials = amount(1, between(1, 32_767), "Trials to run on each task.", SMALL)
     resubmission = choice(
         Resubmission.APPROVE,
-        "Whether an agent that withdrew published results is ranked again at once or after approval.",
+        "Whether an agent that took results back is ranked again at once or after approval.",
         length=8,
     )
     assignment = choice(

@@ -15,7 +15,6 @@ from leaderboard.catalog.models import Agent, Benchmark, Role
 from leaderboard.catalog.queries import operates, role_of
 from leaderboard.errors import Conflict, Faulty, Forbidden, Missing, Refusal
 from leaderboard.operations.acting import acting, require_seen
-from leaderboard.operations.delivered import is_better_withdrawn
 from leaderboard.operations.models import Dispute
 from leaderboard.operations.queries import has_been_shown, locked_submissions
 from leaderboard.operations.reviewing import change, judge_again
@@ -26,7 +25,6 @@ from leaderboard.submissions.models import (
     AccountTrust,
     Approval,
     InvalidConfirmation,
-    Judged,
     Status,
     Submission,
     Verification,
@@ -75,12 +73,9 @@ def _taken_back(
 ) -> Submission:
     if not (by_operator or is_theirs(submission, by)):
         raise not_your_submission()
-    shown, judged = not by_operator and has_been_shown(submission.agent), ""
-    if not by_operator:
-        judged = Judged.BETTER if is_better_withdrawn(submission) else ""
+    shown = not by_operator and has_been_shown(submission.agent)
     with acting(by=by, reason=reason):
-        marks = {"after_board": shown, "judged": judged}
-        change([submission], Status.WITHDRAWN, by=by, reason=reason, at=as_of, **marks)
+        change([submission], Status.WITHDRAWN, by=by, reason=reason, at=as_of, after_board=shown)
         judge_again(submission.agent, as_of=as_of)
     return submission
 
@@ -159,11 +154,11 @@ def confirm(*, uuid: UUID, reason: str, as_of: datetime, by: User | None = None)
 def approve(
     *, benchmark: Benchmark, agent: str, reason: str, as_of: datetime, by: User | None = None
 ) -> Agent:
-    """Let an agent be ranked again that took outcomes back after a board had shown it, or a copy count."""
+    """Let an agent be ranked again that took outcomes back, or a copy count."""
     locked = benchmark.agents.filter(name=agent).select_for_update(no_key=True).first()
     if locked is None:
         raise Missing(f"Unknown agent {agent!r} on {benchmark}. Check the spelling.", code="no_such_agent")
-    if locked.pk not in withheld(benchmark):
+    if not withheld(benchmark, agent=locked):
         # A web worker, which only withdraws, never imports what makes a record.
         from leaderboard.studies.records import Reader
 

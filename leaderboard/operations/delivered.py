@@ -9,7 +9,6 @@ from datetime import datetime
 from functools import cached_property
 from uuid import UUID
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from django.db.models import Q, QuerySet
@@ -23,14 +22,15 @@ from leaderboard.operations.models import Assignment, Mode
 from leaderboard.operations.queries import NoSuchSubmission, is_recalled
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import AgentContext, AgentRow, conditions_counted, own_row, places_of
-from leaderboard.submissions.models import LIVE, Status, Submission
+from leaderboard.submissions.models import LIVE, Outcome, Status, Submission
 from leaderboard.submissions.queries import (
     by_arrival,
     live_outcomes,
     settings_of,
     standing_submissions,
-    taken_back_outcomes,
+    taken_back,
     trusted_accounts,
+    withheld,
 )
 from leaderboard.submissions.rows import KEY, OUTCOME
 
@@ -170,33 +170,16 @@ class DeliveredRows:
             return bool(before.num_rows)
         return not _ran(self.rows, self.settings).isdisjoint(_ran(before, self.settings))
 
-    @cached_property
-    def is_better_again(self) -> bool:
-        """Whether its owner took outcomes back, or does so by it, and the agent is better without them."""
-        stored = taken_back_outcomes(self.submission.agent)
-        replaced = self.replaced.select(stored.column_names)
-        return self.is_better_without(pa.concat_tables([stored, replaced], promote_options="permissive"))
-
-    def is_better_without(self, gone: pa.Table) -> bool:
-        """Whether these rows, or what counts of all that stands, are better without what was taken back."""
-        return bool(gone.num_rows) and (is_better(self.rows, gone) or self._counts_better_without(gone))
-
-    def _counts_better_without(self, gone: pa.Table) -> bool:
-        """Whether the means of tasks that count would be lower on average if `gone` stood, too."""
-        of, ids = self.of_agent, pc.unique(gone["submission"])
-        every = by_arrival(Submission.objects.filter(pk__in=ids.to_pylist())) | self.submissions
-        # Trials of their own: the keys of what took their place may be the same
-        most = max(pc.max(rows["trial"]).as_py() or 0 for rows in (gone, self.outcomes))
-        place = pc.add(pc.index_in(gone["submission"], ids), 1).cast(pa.int64())
-        trial = pc.add(pc.multiply(place, most), gone["trial"])
-        gone = gone.set_column(gone.column_names.index("trial"), "trial", trial)
-        gone = gone.append_column("free", pa.repeat(pa.scalar(False), gone.num_rows))
-        both = pa.concat_tables([gone, self.outcomes], promote_options="permissive")
-        row = own_row(both, replace(of, submissions=every))
-        if row is None or self.row is None:
+    @property
+    def runs_again(self) -> bool:
+        """Whether it has tasks of what its owner took back, or takes back by it, with other outcomes."""
+        one, agent = self.submission, self.submission.agent
+        gone = [*taken_back(agent), *pc.unique(self.replaced["submission"]).to_pylist()]
+        if one.submitted_by_id != agent.owner_id or not gone:
             return False
-        gains = (self.row.means - row.means)[~np.isnan(self.row.means - row.means)]
-        return bool(gains.size) and round(float(gains.mean()), 6) > 0  # of four bytes each
+        others = Submission.objects.filter(pk__in=gone).exclude(content_sha256=one.content_sha256)
+        tasks = pc.unique(self.rows["task"]).to_pylist()
+        return Outcome.objects.filter(submission_id__in=others.values("pk"), task_id__in=tasks).exists()
 
     @cached_property
     def standing(self) -> pa.Table:
@@ -224,44 +207,6 @@ def split_replaced(stored: pa.Table, replaces: list[int]) -> tuple[pa.Table, pa.
     """What stands for an agent, without and with the submissions of these ids alone."""
     goes = pc.is_in(stored["submission"], pa.array(replaces, pa.int32()))
     return stored.filter(pc.invert(goes)), stored.filter(goes)
-
-
-def is_better_withdrawn(submission: Submission) -> bool:
-    """Whether what goes on to stand for its agent is better than a submission that its owner takes back."""
-    live = live_outcomes([submission.agent_id])
-    rest, gone = split_replaced(live, [submission.pk])
-    if not rest.num_rows:
-        return False
-    if is_better(rest, gone):
-        return True
-    latest = Submission.objects.get(pk=pc.max(rest["submission"]).as_py())
-    stands = stored_delivery(latest, overtaken=True)
-    before, _ = split_replaced(stands.before, [submission.pk])
-    stored = taken_back_outcomes(submission.agent)
-    gone = pa.concat_tables([stored, gone.select(stored.column_names)], promote_options="permissive")
-    return replace(stands, before=before).is_better_without(gone)
-
-
-def is_better(rows: pa.Table, gone: pa.Table) -> bool:
-    """Whether outcomes are better on average than those of a submission taken back, over the tasks of both.
-
-    Under whatever prompt or judge: these are labels that a submitter chooses.
-    """
-    new = _means(rows)
-    for one in pc.unique(gone["submission"]):
-        old = _means(gone.filter(pc.equal(gone["submission"], one)))
-        differences = [new[task] - old[task] for task in new.keys() & old.keys()]
-        if differences and round(sum(differences) / len(differences), 6) > 0:  # of four bytes each
-            return True
-    return False
-
-
-def _means(rows: pa.Table) -> dict[int, float]:
-    """Mean outcome by task; what is invalid is a failure."""
-    values: dict[int, list[float]] = {}
-    for one in rows.select(["task", "value", "valid"]).to_pylist():
-        values.setdefault(one["task"], []).append(one["value"] if one["valid"] else 0.0)
-    return {task: sum(of) / len(of) for task, of in values.items()}
 
 
 def _standing(rows: pa.Table, before: pa.Table, conditions: Mapping[int, object]) -> pa.Table:
@@ -354,6 +299,8 @@ class Followed:
     def standing(self) -> str:
         if sentence := OF_STATUS.get(Status(self.submission.status)):
             return sentence
+        if withheld(self.submission.agent.benchmark, agent=self.submission.agent):
+            return "The agent took results back, so it has no rank until an operator approves."
         if self.entry is None or self.board is None:
             return "It counts. The next board shows it."
         shows = f"Board {self.board.number} shows {self.entry.name}"

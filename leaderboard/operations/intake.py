@@ -179,8 +179,6 @@ class _Delivery:
             changes = record([one], reason=reason, judged=judged, taken_back_after_board=after_board)
         if shown and submission.status == Status.ACCEPTED:
             changes[-1].after_board = delivered.is_again
-        if not by_operator and submission.status == Status.ACCEPTED and delivered.is_better_again:
-            changes[-1].judged = Judged.BETTER
         if assignment and not dry_run:
             assignments.link_delivery(
                 assignment=assignment, submission=submission, outcomes=delivered.standing, as_of=as_of
@@ -372,20 +370,14 @@ def _doubts(of: DeliveredRows, changes: list[StatusChange]) -> Iterator[str]:
             "that the harness failed"
         )
     after_board = {change.status for change in changes if change.after_board}
-    if any(change.judged == Judged.BETTER for change in changes) and taking_back(policy):
+    is_withheld = bool(withheld(policy.benchmark, policy=policy, agent=submission.agent))
+    if statuses := taking_back(policy):
+        is_withheld |= bool(after_board.intersection(statuses)) or of.runs_again
+    if is_withheld:
+        latest = " (of its deliveries the last counts alone)" * (policy.duplicates == Duplicates.LATEST)
         yield (
-            "these outcomes are better than those of the same tasks that you took back: the agent is not "
-            "ranked until an operator approves"
-        )
-    elif after_board.intersection(taking_back(policy)) or submission.agent_id in withheld(
-        policy.benchmark, policy=policy
-    ):
-        latest = (
-            " (of its deliveries the last counts alone)" if policy.duplicates == Duplicates.LATEST else ""
-        )
-        yield (
-            f"outcomes of this agent were taken back after a board had shown it{latest}: it is listed "
-            "without a rank until an operator approves"
+            f"outcomes of this agent were taken back{latest}: it is listed without a rank until an operator "
+            "approves"
         )
     elif after_board and policy.duplicates == Duplicates.MEAN and taking_back(policy):
         yield (

@@ -392,7 +392,7 @@ class _Load:
                 value=_outcome_text(row),
                 rule=f"{is_as[int(matched.holder[i])]} {_outcome_text(both[tuple(row[k] for k in KEY)])} for "
                 f"agent {matched.agents[row['agent']].name!r}, task {matched.task_names[row['task']]!r}, "
-                f"trial {row['trial']}; add --replace to replace the earlier submission",
+                f"trial {row['trial']}; --replace replaces the earlier submission",
             )
             for i, row in zip(where, rows.to_pylist(), strict=False)
         )

@@ -95,7 +95,7 @@ def _let_count(
     as_of: datetime,
     taken_back: bool = False,
     again: bool = False,
-    judged: str,
+    judged: str = "",
 ) -> None:
     """Let a locked submission count from now on, at the end of the caller's transaction.
 
@@ -200,7 +200,6 @@ def _accept_unseen(submission: Submission, *, reason: str, as_of: datetime) -> N
         as_of=as_of,
         taken_back=shown and submission.replaces_id is not None,
         again=shown and delivered.is_again,
-        judged=Judged.BETTER if not by_operator and delivered.is_better_again else "",
     )
 
 

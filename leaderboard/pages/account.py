@@ -18,10 +18,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from leaderboard.accounts.models import Scope, User, has_confirmed_address
 from leaderboard.accounts.services import MAX_LIFE
-from leaderboard.catalog.models import Agent
-from leaderboard.catalog.queries import operated_benchmarks, visible_benchmarks
+from leaderboard.catalog.models import Agent, Role
+from leaderboard.catalog.queries import operated_benchmarks, role_of, visible_benchmarks
 from leaderboard.errors import Faulty, Refusal
-from leaderboard.operations.corrections import MAX_LENGTH, may_withdraw, report, withdraw_by
+from leaderboard.operations.corrections import MAX_LENGTH, is_theirs, may_withdraw, report, withdraw_by
 from leaderboard.operations.delivered import Followed, followed_by, submissions_of
 from leaderboard.operations.people import (
     accept_invitation,
@@ -203,7 +203,8 @@ def _render_submission(
     page = Followed(own, token=None, as_of=timezone.now())
     context = {"page": page, "submission": own, "form": None}
     if may_withdraw(own, user):
-        context |= {"form": TakeBack(), "was_shown": has_been_shown(own.agent)}
+        by_owner = is_theirs(own, user) and role_of(user, own.agent.benchmark) != Role.OPERATOR
+        context |= {"form": TakeBack(), "by_owner": by_owner, "was_shown": has_been_shown(own.agent)}
     return render(request, "pages/submission.html", context | more, status=status)
 
 

@@ -141,7 +141,6 @@ class Judged(models.TextChoices):
 
     IMPLAUSIBLE = "implausible"
     REVIEWED = "reviewed"  # an operator looked at it and let it count
-    BETTER = "better"  # what its owner took back of the same tasks was worse
 
 
 DATA_VERSION = "The data version of the benchmark that was reached with this"

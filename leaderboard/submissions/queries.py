@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from django.db import connection
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
@@ -35,6 +36,12 @@ from leaderboard.submissions.rows import LIVE_SCHEMA, MEASURED_SCHEMA, READ_SCHE
 N_FULL_RUNS = 3  # of an account: that many tell whether it has more than teach
 LOG_LINKS = {"logs", "trajectories"}  # names of links at which a run can be looked at
 
+# Changes by which the owner of an agent takes back what was theirs; unseen where a job lets a delivery count
+BY_OWNER = Q(submission__loaded=False, status__in=(Status.WITHDRAWN, Status.SUPERSEDED)) & (
+    Q(by=F("submission__agent__owner"))
+    | Q(by=None, status=Status.SUPERSEDED, submission__replaced_by__loaded=False)
+)
+
 _JUDGED = Subquery(
     StatusChange.objects.filter(submission=OuterRef("pk")).order_by("-id").values("judged")[:1]
 )
@@ -46,6 +53,25 @@ OUTCOMES = f"""
     FROM submissions_outcome o JOIN submissions_submission s ON s.id = o.submission_id
     WHERE {{condition}}
     ORDER BY o.submission_id, o.task_id, o.setting_id, o.trial
+"""
+
+# Whether tasks of submissions that are gone stand by a later one, but not with each of their outcomes. What
+# failed with the harness, as an operator confirmed, may be delivered again.
+RAN_AGAIN = """
+    SELECT EXISTS (
+        SELECT FROM submissions_outcome o JOIN submissions_outcome n USING (task_id)
+        WHERE o.submission_id = ANY(%(gone)s::int[]) AND n.submission_id = ANY(%(standing)s::int[])
+            AND n.submission_id > o.submission_id
+            AND (o.valid OR NOT EXISTS (
+                SELECT FROM submissions_invalidconfirmation c WHERE c.submission_id = o.submission_id
+            ))
+            AND NOT EXISTS (
+                SELECT FROM submissions_outcome s
+                WHERE s.submission_id = ANY(%(standing)s::int[]) AND s.task_id = o.task_id
+                    AND s.setting_id = o.setting_id AND s.trial = o.trial
+                    AND s.valid = o.valid AND s.value IS NOT DISTINCT FROM o.value
+            )
+    )
 """
 
 LIVE_OUTCOMES = """
@@ -341,27 +367,6 @@ def without_held(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
     return submissions.alias(judged=_JUDGED).exclude(judged=Judged.IMPLAUSIBLE)
 
 
-def taken_back_outcomes(agent: Agent) -> pa.Table:
-    """What the owner of an agent withdrew or replaced since an operator last approved, as it was delivered.
-
-    Also of other versions of it, and of what never counted, as under an embargo.
-    """
-    theirs = Q(submission__agent=agent) | Q(submission__agent__merged_into=agent)
-    if agent.owner_id:
-        made_of = {"scaffold": agent.scaffold_id, "model": agent.model_id, "owner": agent.owner_id}
-        versions = Agent.objects.filter(benchmark=agent.benchmark_id, **made_of)
-        theirs |= Q(submission__agent__in=versions)
-    back = StatusChange.objects.filter(theirs, status__in=(Status.WITHDRAWN, Status.SUPERSEDED))
-    # Who replaced something under an embargo did so when they delivered, though nobody let it count
-    by_owner = Q(by=agent.owner) | Q(by=None, submission__replaced_by__loaded=False)
-    back = back.filter(by_owner, submission__loaded=False)
-    approved = Approval.objects.filter(agent=agent, at__gte=OuterRef("at"))
-    ids = list(back.exclude(Exists(approved)).values_list("submission", flat=True))
-    if not ids:
-        return READ_SCHEMA.empty_table()
-    return _read(OUTCOMES.format(condition="s.id = ANY(%s)"), [ids], schema=READ_SCHEMA)
-
-
 def withdrawn_by_owner(benchmark: Benchmark, *, upto: int | None) -> set[int]:
     """Ids of agents whose owner withdrew something that had counted, and no operator has approved since."""
     changes = StatusChange.objects.filter(
@@ -376,25 +381,64 @@ def withdrawn_by_owner(benchmark: Benchmark, *, upto: int | None) -> set[int]:
 
 
 def withheld(
-    benchmark: Benchmark, *, policy: Policy | None = None, upto: int | None = None
+    benchmark: Benchmark,
+    *,
+    policy: Policy | None = None,
+    upto: int | None = None,
+    agent: Agent | None = None,
 ) -> dict[int, str]:
     """Why an agent may not be ranked, by its id: it took outcomes back, and nobody has approved since.
 
-    After a board had shown it, or to deliver better ones of the same tasks.
+    After a board had shown it, or of tasks that it ran again. `agent`: of this one alone.
     """
-    statuses = taking_back(policy or policy_in_force(benchmark))
-    if not statuses:
+    policy = policy or policy_in_force(benchmark)
+    if not (statuses := taking_back(policy)):
         return {}
-    changes = _upto(StatusChange.objects.filter(submission__agent__benchmark=benchmark), upto)
-    changes = changes.filter(Q(after_board=True, status__in=statuses) | Q(judged=Judged.BETTER))
-    taken_back = _latest(changes.filter(status__in=COUNTING), "submission__agent_id", benchmark, upto)
-    approved = approvals(benchmark, upto) if taken_back else {}
-    return {
-        agent: f"resubmitted: it took outcomes back, last on {at:%Y-%m-%d}, and waits for an operator to "
-        "approve"
-        for agent, (version, at) in taken_back.items()
-        if approved.get(agent, -1) < version
-    }
+    changes = StatusChange.objects.filter(submission__agent__benchmark=benchmark)
+    changes = changes.filter(Q(after_board=True, status__in=statuses) | BY_OWNER)
+    if agent is not None:
+        changes = changes.filter(Q(submission__agent=agent) | Q(submission__agent__merged_into=agent))
+    why: dict[int, str] = {}
+    for pk, events in _not_approved(changes, benchmark, upto).items():
+        gone = [one.submission_id for one in events]
+        if any(one.after_board for one in events) or _ran_again(pk, gone, upto):
+            why[pk] = (
+                f"resubmitted: it took outcomes back, last on {events[-1].at:%Y-%m-%d}, and waits for an "
+                "operator to approve"
+            )
+    return why
+
+
+def taken_back(agent: Agent) -> list[int]:
+    """Ids of what the owner of an agent withdrew or replaced since an operator last approved."""
+    theirs = Q(submission__agent=agent) | Q(submission__agent__merged_into=agent)
+    events = _not_approved(StatusChange.objects.filter(theirs, BY_OWNER), agent.benchmark, None)
+    return [one.submission_id for one in events.get(agent.pk, ())]
+
+
+def _not_approved(
+    changes: QuerySet[StatusChange], benchmark: Benchmark, upto: int | None
+) -> dict[int, list[StatusChange]]:
+    """Changes by the agent that they count for, those since an operator last approved it, in order."""
+    found: dict[int, list[StatusChange]] = {}
+    if every := list(_upto(changes, upto).select_related("submission").order_by("id")):
+        merged, approved = merged_agents(benchmark, upto), approvals(benchmark, upto)
+        for one in every:
+            agent = merged.get(one.submission.agent_id, one.submission.agent_id)
+            if approved.get(agent, -1) < (one.data_version or 0):
+                found.setdefault(agent, []).append(one)
+    return found
+
+
+def _ran_again(agent: int, gone: Collection[int], upto: int | None) -> bool:
+    """Whether tasks of submissions that were taken back stand by a later one, with other outcomes."""
+    theirs = Q(submission__agent=agent) | Q(submission__agent__merged_into=agent)
+    changes = _upto(StatusChange.objects.filter(theirs).exclude(data_version=None), upto)
+    latest = changes.order_by("submission_id", "-id").distinct("submission_id")
+    standing = [one.submission_id for one in latest if one.status == Status.ACCEPTED]
+    with connection.cursor() as cursor:
+        cursor.execute(RAN_AGAIN, {"gone": list(gone), "standing": standing})
+        return bool(cursor.fetchone()[0])
 
 
 def taking_back(policy: Policy) -> tuple[Status, ...]:

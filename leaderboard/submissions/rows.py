@@ -83,14 +83,24 @@ def place(
         if name in measured:
             measured[name] = measured[name].cast(pa.int64())
     if metadata := {name: texts for name, texts in flat.metadata.items() if name not in flat.labels}:
-        columns_of_texts = {name: column.to_pylist() for name, column in metadata.items()}
-        objects = [
-            {name: texts[i] for name, texts in columns_of_texts.items() if texts[i] is not None}
-            for i in range(flat.n_rows)
-        ]
-        texts_of_rows = [json.dumps(one, ensure_ascii=False) if one else None for one in objects]
-        measured["metadata"] = pa.array(texts_of_rows, pa.string())
+        measured["metadata"] = as_json(pa.table(metadata))
     return pa.table(columns | measured)
+
+
+def as_json(texts: pa.Table, n_at_once: int = 50_000) -> pa.ChunkedArray:
+    """Write each row as a JSON object of the texts that it has, null where it has none."""
+    chunks = []
+    for batch in texts.to_batches(max_chunksize=n_at_once):
+        fields = []
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            coded = column.dictionary_encode()  # each text is escaped once
+            each = (json.dumps({name: text}, ensure_ascii=False) for text in coded.dictionary.to_pylist())
+            field = pa.array([f", {one[1:-1]}" for one in each], pa.string()).take(coded.indices)
+            fields.append(field.fill_null(""))
+        joined = pc.binary_join_element_wise(*fields, "")
+        whole = pc.binary_join_element_wise("{", pc.utf8_slice_codeunits(joined, 2), "}", "")
+        chunks.append(pc.if_else(pc.equal(joined, ""), pa.scalar(None, pa.string()), whole))
+    return pa.chunked_array(chunks, pa.string())
 
 
 def same_outcome(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -48,7 +48,7 @@ COMMANDS = {
     },
     "rare": {
         "approve": (
-            "Rank an agent again after its owner withdrew published results, or count an agent whose "
+            "Rank an agent again after its owner took results back, or count an agent whose "
             "results equal another's on every task."
         ),
         "erase": (

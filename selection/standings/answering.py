@@ -404,8 +404,8 @@ def _flags(record: Record) -> list[tuple[str, ...]]:
             flags[i].append("ran its tasks again after a board had shown it")
         if about.same_owner_as_withheld:
             flags[i].append(
-                "another agent of its account, of the same scaffold and model, took outcomes back after a "
-                "board had shown it"
+                "another agent of its account, of the same scaffold and model, took outcomes back and waits "
+                "for an operator"
             )
     graded, loaded = np.array(record.n_graded or (0,) * record.n_agents) > 0, record.operator
     alone = graded & ~loaded & loaded.any() & ~graded[loaded].any()

@@ -8,6 +8,7 @@ import gzip
 import io
 import os
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -280,6 +281,14 @@ def a_footer_that_lies(path):
     assert parquet.read_metadata(path).row_group(0).total_byte_size < 100
 
 
+def a_footer_of_many_pieces(path):
+    """Three bytes for each, 900,000 of them, that take 500 times as much once they are read."""
+    root, task = b"\x48\x06schema\x15\x02\x00", b"\x15\x0c\x25\x02\x18\x04task\x25\x00\x00"
+    pieces = b"\x19\xfc\xa0\xf7\x36" + b"\x26\x00\x00" * 900_000 + b"\x16\x00\x16\x00\x00"
+    footer = b"\x15\x02\x19\x2c" + root + task + b"\x16\x00\x19\x1c" + pieces + b"\x00"
+    path.write_bytes(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+
+
 def as_varint(n):
     n, parts = n << 1, []
     while n > 127:
@@ -288,26 +297,59 @@ def as_varint(n):
     return bytes([*parts, n])
 
 
-@pytest.mark.parametrize("make", [a_dictionary_that_is_called_a_view, a_footer_that_lies])
+@pytest.mark.parametrize(
+    "make", [a_dictionary_that_is_called_a_view, a_footer_that_lies, a_footer_of_many_pieces]
+)
 def test_parquet_of_a_stranger_is_decoded_within_bounds(tmp_path, make):
     path = tmp_path / "a.parquet"
     make(path)
-    assert path.stat().st_size < 500_000
+    assert path.stat().st_size < 3_000_000
     little = replace(DELIVERED, memory=1 << 30)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(FlatFileError, match=r"too much memory|more than 536,870,912 bytes"):
+    with pytest.raises(FlatFileError, match=r"too much memory|more than 536,870,912 bytes|column is missing"):
         read(path, as_of=AS_OF, limits=little)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10  # KiB
 
 
-def test_a_process_that_decodes_gives_what_this_one_does(tmp_path):
+def rows_of_parquet(tmp_path, n):
     rows = [
         {"benchmark": "b", "agent": f"a{i % 3}", "scaffold": "s", "model": "m", "submitted_at": "2025-01-02"}
         | {"task": f"t{i}", "trial": i % 2 + 1, "outcome": i % 5 / 4}
-        for i in range(25_000)
+        for i in range(n)
     ]
     parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
-    data = (tmp_path / "a.parquet").read_bytes()
+    return (tmp_path / "a.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("memory", [None, 2 << 30])
+@pytest.mark.parametrize("n", [24_999, 25_001])
+def test_a_file_has_as_many_rows_as_it_says(tmp_path, memory, n):
+    data = rows_of_parquet(tmp_path, 25_000)
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    place = data.index(as_varint(25_000), footer)  # the number for the whole file comes first
+    lying = data[:place] + as_varint(n) + data[place + 3 :]
+    with pytest.raises(FlatFileError, match=f"says that it has {n:,} rows, and has 25,000; copy it again"):
+        read(io.BytesIO(lying), as_of=AS_OF, limits=replace(FILE, memory=memory))
+    with pytest.raises(FlatFileError, match="more than 24,999 rows"):
+        read(io.BytesIO(lying), as_of=AS_OF, limits=replace(FILE, memory=memory, n_rows=24_999))
+
+
+def test_a_process_that_dies_while_it_writes(tmp_path, monkeypatch):
+    """Killed in mid-batch, as by the system where memory is short."""
+    data, open_stream = rows_of_parquet(tmp_path, 250_000), pa.ipc.open_stream
+
+    def killed(source):
+        (child,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+        os.kill(int(child), signal.SIGKILL)
+        return open_stream(source)
+
+    monkeypatch.setattr(pa.ipc, "open_stream", killed)
+    with pytest.raises(FlatFileError, match="takes too much memory or time; save it as CSV"):
+        read(io.BytesIO(data), as_of=AS_OF, limits=replace(FILE, memory=2 << 30))
+
+
+def test_a_process_that_decodes_gives_what_this_one_does(tmp_path):
+    data = rows_of_parquet(tmp_path, 25_000)
     here = read(io.BytesIO(data), as_of=AS_OF)
     for source in (tmp_path / "a.parquet", io.BytesIO(data)):
         apart = read(source, as_of=AS_OF, limits=replace(FILE, memory=2 << 30))

@@ -556,6 +556,9 @@ REFUSED = {
     "costs": ("a.csv", "agent;x;cost_usd\nA;1;0.1\n", "cost_usd: is no task or agent"),
     "a column without a head": ("a.csv", "agent;x;\nA;1;0\n", "a column without a head: is no task"),
     "one task twice": ("a.csv", "agent;x;x\nA;1;0\n", "x: 2 columns have this name"),
+    "one fact twice": ("a.csv", "agent;x;version;Version\nA;1;1;b\n", "version: 2 columns have this name"),
+    "an empty name": ("a.csv", "agent;x\nA;1\n;0\n", "row 3, agent: the agent of this row is empty; name it"),
+    "the margins of pandas": ("a.csv", "agent;x;All\nA;1;1\nAll;1;1\n", "All: is no task or agent"),
     "ticks and blanks": (
         "a.csv",
         "agent;x;y\nA;✓;\nB;;✓\n",
@@ -610,6 +613,11 @@ def test_what_parquet_may_hold(few, tmp_path):
     assert 'no column is called agent or task; there are "who", "what", "outcome"' in refusal(path)
     columns_of(path, grid(few))
     assert "no sheets" in refusal(path, sheet="No")
+    columns_of(path, pd.DataFrame({"agent": ["A", None], "x": [1, 0]}))
+    assert "row 2, agent: the agent of this row is empty" in refusal(path)
+    few[LONG].sample(frac=1, random_state=1).to_parquet(path)  # with the numbers of its rows
+    assert read_table(path, as_of=AS_OF)[0].n_rows == len(few)
+    columns_of(path, grid(few))
     assert "more than 20 bytes after" in refusal(path, Limits(20, 100, 1000, None, None))
     assert "more than 5 rows" in refusal(path, Limits(10**6, 5, 1000, None, None))
     whole = path.read_bytes()

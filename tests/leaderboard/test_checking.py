@@ -318,8 +318,6 @@ class TestFindings:
         first = deliver(ada, marks_of("0110" * 5))
         replaced = deliver(ada, marks_of(later, run="2"), replaces=first["id"])
         assert found(replaced, "gains")[0][0] == level
-        is_better = "better than those of the same tasks that you took back"
-        assert [is_better in one for one in replaced["warnings"]] == [True] * (later.count("1") > 10)
 
     def test_secrets_are_told_by_column_and_never_shown(self, ada):
         ours = secrets.mint()

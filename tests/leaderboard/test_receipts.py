@@ -16,6 +16,7 @@ from leaderboard.operations import reviewing
 from leaderboard.operations.assignments import assign, names_of
 from leaderboard.operations.corrections import approve, confirm, unload, unload_latest, withdraw
 from leaderboard.operations.delivered import Followed
+from leaderboard.operations.naming import merge
 from leaderboard.operations.queries import CountsNoMore
 from leaderboard.operations.reviewing import accept
 from leaderboard.operations.services import recompute
@@ -526,8 +527,8 @@ class TestResubmission:
         before = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
         receipt = deliver(ada, rows)
         assert receipt["warnings"] == [
-            "outcomes of this agent were taken back after a board had shown it (of its deliveries the last "
-            "counts alone): it is listed without a rank until an operator approves"
+            "outcomes of this agent were taken back (of its deliveries the last counts alone): it is listed "
+            "without a rank until an operator approves"
         ]
         line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
         assert before.at["full"].rank is not None
@@ -580,9 +581,7 @@ class TestResubmission:
             deliver(ada, every_task(1), "newcomer 3", version="3", model="\uff2dodel 9")
         deliver(ada, every_task(1), "unlike", model="Model 8")
         deliver(token("bob@example.org"), every_task(1), "of another", version="2")
-        told = (
-            "another agent of its account, of the same scaffold and model, took outcomes back after a board"
-        )
+        told = "another agent of its account, of the same scaffold and model, took outcomes back and waits"
         lines = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])
         flagged = {name for name, line in lines.items() if any(told in flag for flag in line.flags)}
         assert (flagged, "newcomer" in lines) == ({"newcomer 2"}, False)
@@ -599,118 +598,114 @@ class TestResubmission:
         assert deliver(ada, rest)["warnings"] == []
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].flags == ()
 
-    def test_before_a_board_it_is_free_unless_it_is_better(self, ada, toy):
-        receipt = deliver(ada, every_task(1))
-        deliver(ada, every_task(0), replaces=receipt["id"])
-        assert withheld(toy) == {}
-        better = deliver(ada, every_task(1), agent="other", model="Model other")
-        better = deliver(ada, every_task(0), agent="other", model="Model other", replaces=better["id"])
-        again = deliver(ada, every_task(1), agent="other", model="Model other", replaces=better["id"])
-        assert any("better than those of the same tasks" in one for one in again["warnings"])
-        assert list(withheld(toy)) == [stored(again).agent_id]
+    TOLD = "outcomes of this agent were taken back: it is listed without a rank until an operator approves"
 
-    def test_what_failed_is_not_taken_back_and_tried_again(self, ada, toy):
-        """Failed slices withdrawn before any board, each task with one trial that stands."""
+    def passes(self, n, first=0):
+        return {f"t{j:02d}": [int(j < n)] for j in range(first, 20)}
+
+    def retry(self, by, receipt, outcomes, how="withdraws", **more):
+        """Take a delivery back, and deliver others in its place."""
+        if how == "replaces":
+            return deliver(by, outcomes, replaces=receipt["id"], **more)
+        withdraw(uuid=stored(receipt).uuid, token=by, reason="again", as_of=AS_OF)
+        return deliver(by, outcomes, **more)
+
+    @pytest.mark.parametrize("how", ["replaces", "withdraws"])
+    @pytest.mark.parametrize("n", [7, 12])
+    def test_tasks_run_again_before_a_board_wait_too_better_or_worse(self, ada, toy, how, n):
+        first = deliver(ada, self.passes(10))
+        assert withheld(toy) == {}
+        again = self.retry(ada, first, self.passes(n), how)
+        assert again["warnings"] == [self.TOLD]
+        agent = stored(again).agent
+        assert list(withheld(toy)) == list(withheld(toy, agent=agent)) == [agent.pk]
+        assert withheld(toy, upto=toy.data_version) == {}
+        line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
+        assert (line.at["full"].rank, "withheld" in line.marks) == (None, True)
+        approve(benchmark=toy, agent="newcomer", reason="the scorer was at fault", as_of=AS_OF)
+        assert withheld(toy) == {}
+        assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"].score == n / 20
+
+    def test_so_do_failed_slices(self, ada, toy):
         deliver(ada, {f"t{j:02d}": [1] for j in range(10)})
         failed = deliver(ada, {f"t{j:02d}": [0] for j in range(10, 20)})
         withdraw(uuid=stored(failed).uuid, token=ada, reason="again", as_of=AS_OF)
         assert withheld(toy) == {}
-        deliver(ada, {f"t{j:02d}": [int(j < 15)] for j in range(10, 20)}, run="b")
-        (reason,) = withheld(toy).values()
-        assert reason.startswith("resubmitted: it took outcomes back")
-
-    def test_nor_under_other_labels(self, ada, toy):
-        """Each try under a prompt of its own, and the best one without."""
-        for variant, outcome in (("v1", 1), ("v2", 0)):
-            rows = [
-                {"task": task, "trial": 1, "outcome": outcome, "prompt_variant": variant}
-                for task in every_task()
-            ]
-            tried = deliver(ada, rows)
-            withdraw(uuid=stored(tried).uuid, token=ada, reason="again", as_of=AS_OF)
-        assert withheld(toy) == {}
-        deliver(ada, every_task(1))
+        deliver(ada, self.passes(15, first=10), run="b")
         assert len(withheld(toy)) == 1
 
-    def test_nor_after_a_run_too_good_to_be_true(self, ada, toy):
-        """A made-up run taken back does not hide that the second try beats the first."""
-        for n_passed in (20, 5):
-            tried = deliver(ada, {f"t{j:02d}": [int(j < n_passed)] for j in range(20)})
-            withdraw(uuid=stored(tried).uuid, token=ada, reason="again", as_of=AS_OF)
-        assert withheld(toy) == {}
-        deliver(ada, {f"t{j:02d}": [int(j < 9)] for j in range(20)})
+    @pytest.mark.parametrize("label", ["prompt_variant", "judge", "run"])
+    def test_so_do_those_under_another_label_or_beside_a_run_too_good_to_be_true(self, ada, toy, label):
+        rows = [{"task": task, "trial": 1, "outcome": y, label: "x"} for task, (y,) in every_task(1).items()]
+        other = deliver(ada, rows)
+        withdraw(uuid=stored(other).uuid, token=ada, reason="again", as_of=AS_OF)
+        again = self.retry(ada, deliver(ada, self.passes(5)), self.passes(9))
+        assert again["warnings"] == [self.TOLD]
         assert len(withheld(toy)) == 1
 
-    def test_nor_as_other_versions(self, ada, toy):
-        for version in ("1", "2"):
-            tried = deliver(ada, every_task(0), f"newcomer {version}", version=version)
-            withdraw(uuid=stored(tried).uuid, token=ada, reason="again", as_of=AS_OF)
-        final = deliver(ada, every_task(1), "newcomer 3", version="3")
-        assert list(withheld(toy)) == [stored(final).agent_id]
-        other = deliver(ada, every_task(1), "unlike", model="Model 8")
-        assert stored(other).agent_id not in withheld(toy)
-        approve(benchmark=toy, agent="newcomer 3", reason="a bug indeed", as_of=AS_OF)
+    def test_so_do_those_of_which_the_better_run_stood_before(self, ada, toy):
+        worse = deliver(ada, self.passes(7))
+        deliver(ada, self.passes(12), run="b")
         assert withheld(toy) == {}
-
-    def test_nor_tried_again_first_and_taken_back_after(self, ada, toy):
-        worse = deliver(ada, every_task(0))
-        deliver(ada, every_task(1), run="b")
         withdraw(uuid=stored(worse).uuid, token=ada, reason="again", as_of=AS_OF)
         assert len(withheld(toy)) == 1
 
-    def test_nor_under_an_embargo(self, ada, toy):
-        till = AS_OF + timedelta(days=1)
-        worse = deliver(ada, every_task(0), embargo_until=till.isoformat())
+    def test_so_do_those_of_what_was_merged(self, ada, toy):
+        worse = deliver(ada, self.passes(7), "old", run="a", model="Model 8")
+        deliver(ada, self.passes(12), run="b")
+        old, newcomer = (Agent.objects.get(name=name) for name in ("old", "newcomer"))
+        merge(agent=old, into=newcomer, by=None, reason="same", as_of=AS_OF)
         withdraw(uuid=stored(worse).uuid, token=ada, reason="again", as_of=AS_OF)
-        deliver(ada, every_task(1), embargo_until=till.isoformat())
-        assert withheld(toy) == {}
-        reviewing.end_due(benchmark=toy, as_of=till)
-        assert len(withheld(toy)) == 1
+        assert list(withheld(toy)) == list(withheld(toy, agent=newcomer)) == [newcomer.pk]
 
-    def test_nor_replaced_under_an_embargo_that_ends_by_itself(self, ada, toy):
+    @pytest.mark.parametrize("ends", [True, False])
+    def test_so_do_those_under_an_embargo(self, ada, toy, ends):
+        """Taken back under it, or replaced by what counts once its own has ended."""
         till = AS_OF + timedelta(days=1)
         worse = deliver(ada, every_task(0), embargo_until=(till + timedelta(days=9)).isoformat())
-        deliver(ada, {"t00": [0]}, replaces=worse["id"], embargo_until=till.isoformat())
-        reviewing.end_due(benchmark=toy, as_of=till)
+        if ends:
+            deliver(ada, {"t00": [0]}, replaces=worse["id"], embargo_until=till.isoformat())
+            reviewing.end_due(benchmark=toy, as_of=till)
+        else:
+            withdraw(uuid=stored(worse).uuid, token=ada, reason="again", as_of=AS_OF)
         assert withheld(toy) == {}
         deliver(ada, {task: [1] for task in every_task() if task != "t00"})
         assert len(withheld(toy)) == 1
 
-    def test_nor_replaced_by_one_task_where_the_better_run_stands(self, ada, toy):
-        worse = deliver(ada, every_task(0))
-        deliver(ada, every_task(1), run="b")
-        said = deliver(ada, {"t00": [0]}, first=2, replaces=worse["id"])["warnings"]
-        assert any("better than those of the same tasks" in one for one in said)
-        assert len(withheld(toy)) == 1
-
-    def test_nor_hidden_by_failures_that_count_for_nothing(self, ada, toy):
-        worse = deliver(ada, every_task(0) | {f"t{j:02d}": [1] for j in range(8)})
-        deliver(ada, every_task(0) | {f"t{j:02d}": [1] for j in range(12)}, run="b")
-        deliver(ada, every_task(0, n=19), run="c")
-        withdraw(uuid=stored(worse).uuid, token=ada, reason="again", as_of=AS_OF)
-        assert len(withheld(toy)) == 1
-
-    def test_nor_padded_with_failures_under_another_judge(self, ada, toy):
-        worse = deliver(ada, every_task(0) | {f"t{j:02d}": [1] for j in range(8)})
-        better = every_task(0) | {f"t{j:02d}": [1] for j in range(12)}
-        rows = [{"task": task, "trial": 1, "outcome": y} for task, (y,) in better.items()]
-        rows += [{"task": task, "trial": 1, "outcome": 0, "judge": "x"} for task in better]
-        deliver(ada, rows, replaces=worse["id"])
-        assert len(withheld(toy)) == 1
-
-    def test_the_same_trials_may_be_replaced_by_others_that_say_more(self, ada, toy):
-        """As by whoever forgot the label of a run, and by those whose trials were not numbered apart."""
-        trials = {f"t{j:02d}": [int(j < 12), int(j % 3 == 0), int(j > 4)] for j in range(20)}
-        first = deliver(ada, trials)
-        second = deliver(ada, trials, run="b", replaces=first["id"])
-        deliver(ada, trials, run="b", first=4, replaces=second["id"])
+    def test_nor_is_a_later_run_missed_where_the_first_one_stands(self, ada, toy):
+        deliver(ada, self.passes(12))
+        second = deliver(ada, self.passes(7), first=2)
+        withdraw(uuid=stored(second).uuid, token=ada, reason="broken off", as_of=AS_OF)
         assert withheld(toy) == {}
 
-    def test_what_an_operator_took_back_is_delivered_again_freely(self, ada, toy):
-        worse = deliver(ada, every_task(0))
+    def test_the_same_outcomes_again_do_not_whole_or_in_parts(self, ada, toy):
+        first = deliver(ada, self.passes(12))
+        assert self.retry(ada, first, self.passes(12))["warnings"] == []
+        assert withheld(toy) == {}
+        of = {"agent": "parts", "model": "Model 8"}
+        both = {task: y * 2 for task, y in self.passes(12).items()}
+        self.retry(ada, deliver(ada, both, **of), self.passes(12), **of)
+        assert len(withheld(toy)) == 1
+        deliver(ada, self.passes(12), first=2, **of)
+        assert withheld(toy) == {}
+
+    def test_nor_do_failures_of_the_harness_that_an_operator_confirmed(self, ada, toy):
+        void = deliver(ada, {f"t{j:02d}": [None] for j in range(20)})
+        confirm(uuid=stored(void).uuid, reason="the sandbox was down", as_of=AS_OF)
+        assert self.retry(ada, void, self.passes(12))["n_invalid"] == 0
+        assert withheld(toy) == {}
+
+    def test_nor_does_what_an_operator_took_back(self, ada, toy):
         operator = token("op@example.org", "operate")
-        withdraw(uuid=stored(worse).uuid, token=operator, reason="a bug", as_of=AS_OF)
-        deliver(ada, every_task(1))
+        first = deliver(ada, every_task(0))
+        withdraw(uuid=stored(first).uuid, token=operator, reason="a bug", as_of=AS_OF)
+        second = deliver(ada, self.passes(7))
+        deliver(operator, self.passes(12), replaces=second["id"])
+        assert withheld(toy) == {}
+
+    def test_nor_where_the_policy_allows_it(self, ada, toy):
+        Policy.objects.create(benchmark=toy, number=2, resubmission="free")
+        assert self.retry(ada, deliver(ada, self.passes(7)), self.passes(12))["warnings"] == []
         assert withheld(toy) == {}
 
     def test_what_waits_for_review_was_not_shown(self, ada, toy):

@@ -95,7 +95,7 @@ class Migration(InitialMigration):
                 ('status', models.CharField(choices=[('checking', 'Checking'), ('waiting', 'Waiting'), ('accepted', 'Accepted'), ('refused', 'Refused'), ('superseded', 'Superseded'), ('withdrawn', 'Withdrawn')], max_length=16)),
                 ('data_version', models.BigIntegerField(help_text='The data version of the benchmark that was reached with this; empty where it changed nothing that counts.', null=True)),
                 ('after_board', models.BooleanField(default=False, help_text='A board had shown the agent before its owner withdrew results or submitted them again.')),
-                ('judged', models.CharField(blank=True, choices=[('implausible', 'Implausible'), ('reviewed', 'Reviewed'), ('better', 'Better')], default='', max_length=16)),
+                ('judged', models.CharField(blank=True, choices=[('implausible', 'Implausible'), ('reviewed', 'Reviewed')], default='', max_length=16)),
                 ('at', models.DateTimeField()),
                 ('reason', models.TextField(blank=True)),
                 ('by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
