@@ -48,6 +48,14 @@ class BodyTooLarge(APIException):
     default_code = "body_too_large"
 
 
+class Encoded(APIException):
+    status_code = 415
+    default_detail = (
+        "Send the body without Content-Encoding. A file may be compressed by itself: results.csv.gz."
+    )
+    default_code = "unsupported_media_type"
+
+
 class BoundedJSON(BaseParser):
     media_type = "application/json"
 
@@ -57,10 +65,16 @@ class BoundedJSON(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
+        _check_encoding(parser_context)
         body = stream.read(MAX_BYTES + 1)
         if len(body) > MAX_BYTES:
             raise BodyTooLarge
         return parse_json(body)
+
+
+def _check_encoding(context: Mapping[str, Any] | None) -> None:
+    if (context or {})["request"].headers.get("Content-Encoding", "identity") != "identity":
+        raise Encoded
 
 
 class BoundedMultipart(BaseParser):
@@ -74,6 +88,7 @@ class BoundedMultipart(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
+        _check_encoding(parser_context)
         on_disk = _OnDisk((parser_context or {})["request"])
         try:
             fields, files = _parts(stream, media_type or "", on_disk)

@@ -1,5 +1,6 @@
 """Delivering through the API: one transaction, every fault at once, each answer given once."""
 
+import gzip
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -419,6 +420,20 @@ class TestBodies:
         )
         assert (response.status_code, response["Content-Type"]) == (415, "application/problem+json")
         assert response.json()["detail"].endswith("Send application/json and multipart/form-data.")
+
+    @pytest.mark.parametrize("kind", ["application/json", "multipart/form-data; boundary=x"])
+    def test_a_body_that_is_compressed_by_its_header(self, client, submit_token, kind):
+        response = client.post(
+            "/api/v1/benchmarks/toy/submissions",
+            gzip.compress(json.dumps(body()).encode()),
+            content_type=kind,
+            headers={"Authorization": f"Bearer {submit_token}", "Content-Encoding": "gzip"},
+        )
+        assert (response.status_code, response.json()["type"]) == (
+            415,
+            "urn:bandstand:problem:unsupported_media_type",
+        )
+        assert response.json()["detail"].startswith("Send the body without Content-Encoding.")
 
     @pytest.mark.parametrize("text", ["a\u0000b", "\ud800", "a\u0007"])
     def test_control_characters_and_lone_surrogates(self, post, text):
