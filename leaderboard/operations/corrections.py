@@ -35,6 +35,7 @@ from leaderboard.submissions.queries import (
     deliveries,
     is_verified,
     trusted_accounts,
+    withdrawn_by_owner,
     withheld,
 )
 from leaderboard.submissions.services import bump_data_version
@@ -158,7 +159,8 @@ def approve(
     locked = benchmark.agents.filter(name=agent).select_for_update(no_key=True).first()
     if locked is None:
         raise Missing(f"Unknown agent {agent!r} on {benchmark}. Check the spelling.", code="no_such_agent")
-    if not withheld(benchmark, agent=locked):
+    took_back = withdrawn_by_owner(benchmark, upto=None)
+    if locked.pk not in took_back and not withheld(benchmark, agent=locked):
         # A web worker, which only withdraws, never imports what makes a record.
         from leaderboard.studies.records import Reader
 

@@ -22,17 +22,18 @@ from leaderboard.operations.models import Assignment, Mode
 from leaderboard.operations.queries import NoSuchSubmission, is_recalled
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import AgentContext, AgentRow, conditions_counted, own_row, places_of
-from leaderboard.submissions.models import LIVE, Outcome, Status, Submission
+from leaderboard.submissions.models import LIVE, Status, Submission
 from leaderboard.submissions.queries import (
     by_arrival,
+    is_by_owner,
     live_outcomes,
     settings_of,
     standing_submissions,
-    taken_back,
+    taken_back_outcomes,
     trusted_accounts,
     withheld,
 )
-from leaderboard.submissions.rows import KEY, OUTCOME
+from leaderboard.submissions.rows import IDENTITY, KEY, OUTCOME, ran_again
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,16 +171,23 @@ class DeliveredRows:
             return bool(before.num_rows)
         return not _ran(self.rows, self.settings).isdisjoint(_ran(before, self.settings))
 
-    @property
+    @cached_property
     def runs_again(self) -> bool:
-        """Whether it has tasks of what its owner took back, or takes back by it, with other outcomes."""
-        one, agent = self.submission, self.submission.agent
-        gone = [*taken_back(agent), *pc.unique(self.replaced["submission"]).to_pylist()]
-        if one.submitted_by_id != agent.owner_id or not gone:
+        """Whether its owner runs tasks again by it that they took back, or take back by it."""
+        if not is_by_owner(self.submission):
             return False
-        others = Submission.objects.filter(pk__in=gone).exclude(content_sha256=one.content_sha256)
-        tasks = pc.unique(self.rows["task"]).to_pylist()
-        return Outcome.objects.filter(submission_id__in=others.values("pk"), task_id__in=tasks).exists()
+        names, before = ["submission", *IDENTITY], self.beside_counting().before
+        gone = taken_back_outcomes(self.submission.agent, pc.unique(self.rows["task"]).to_pylist())
+        replaced = self.replaced.filter(pc.invert(self.replaced["free"]))
+        gone = pa.concat_tables([gone.select(names), replaced.select(names)], promote_options="permissive")
+        if not gone.num_rows:
+            return False
+        number = 1 + max(pc.max(one["submission"]).as_py() or 0 for one in (gone, before))  # it comes last
+        ids = pa.repeat(pa.scalar(number, pa.int32()), self.rows.num_rows)
+        parts = [before.select(names), self.rows.append_column("submission", ids).select(names)]
+        standing = pa.concat_tables(parts, promote_options="permissive")
+        own = {pk for pk, one in self.submissions.items() if is_by_owner(one)} | {number}
+        return ran_again(gone, standing, own)
 
     @cached_property
     def standing(self) -> pa.Table:

@@ -28,7 +28,13 @@ from leaderboard.submissions.models import LIVE, IdempotencyKey, Judged, Status,
 from leaderboard.submissions.parsing.envelope import Body
 from leaderboard.submissions.parsing.files import Form, UploadedPart, read_body, read_upload
 from leaderboard.submissions.parsing.flat import Fault
-from leaderboard.submissions.queries import full_runs, submissions_of, taking_back, withheld
+from leaderboard.submissions.queries import (
+    full_runs,
+    is_by_owner,
+    submissions_of,
+    taking_back,
+    withheld,
+)
 from leaderboard.submissions.services import MatchedRows, append_changes, draft, propose_changes, record
 
 N_NAMED_KEYS = 100
@@ -370,14 +376,17 @@ def _doubts(of: DeliveredRows, changes: list[StatusChange]) -> Iterator[str]:
             "that the harness failed"
         )
     after_board = {change.status for change in changes if change.after_board}
-    is_withheld = bool(withheld(policy.benchmark, policy=policy, agent=submission.agent))
+    agent, own = submission.agent, is_by_owner(submission)
+    is_withheld = bool(withheld(policy.benchmark, policy=policy, agent=agent, after_board_alone=own))
     if statuses := taking_back(policy):
         is_withheld |= bool(after_board.intersection(statuses)) or of.runs_again
     if is_withheld:
+        counts_later = submission.status not in (Status.ACCEPTED, Status.CHECKING)
+        once = "once this counts, " * (counts_later and of.runs_again)
         latest = " (of its deliveries the last counts alone)" * (policy.duplicates == Duplicates.LATEST)
         yield (
-            f"outcomes of this agent were taken back{latest}: it is listed without a rank until an operator "
-            "approves"
+            f"outcomes of this agent were taken back{latest}: {once}it is listed without a rank until an "
+            "operator approves"
         )
     elif after_board and policy.duplicates == Duplicates.MEAN and taking_back(policy):
         yield (

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from django.db import connection
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
@@ -31,15 +30,22 @@ from leaderboard.submissions.models import (
     Submission,
     Verification,
 )
-from leaderboard.submissions.rows import LIVE_SCHEMA, MEASURED_SCHEMA, READ_SCHEMA, standing
+from leaderboard.submissions.rows import (
+    LIVE_SCHEMA,
+    MEASURED_SCHEMA,
+    READ_SCHEMA,
+    ran_again,
+    standing,
+)
 
 N_FULL_RUNS = 3  # of an account: that many tell whether it has more than teach
 LOG_LINKS = {"logs", "trajectories"}  # names of links at which a run can be looked at
 
-# Changes by which the owner of an agent takes back what was theirs; unseen where a job lets a delivery count
+# Changes by which the owner of an agent takes back what was theirs, also where a job lets another one count
 BY_OWNER = Q(submission__loaded=False, status__in=(Status.WITHDRAWN, Status.SUPERSEDED)) & (
     Q(by=F("submission__agent__owner"))
     | Q(by=None, status=Status.SUPERSEDED, submission__replaced_by__loaded=False)
+    & ~Q(submission__replaced_by__status_changes__judged=Judged.REVIEWED)
 )
 
 _JUDGED = Subquery(
@@ -53,25 +59,6 @@ OUTCOMES = f"""
     FROM submissions_outcome o JOIN submissions_submission s ON s.id = o.submission_id
     WHERE {{condition}}
     ORDER BY o.submission_id, o.task_id, o.setting_id, o.trial
-"""
-
-# Whether tasks of submissions that are gone stand by a later one, but not with each of their outcomes. What
-# failed with the harness, as an operator confirmed, may be delivered again.
-RAN_AGAIN = """
-    SELECT EXISTS (
-        SELECT FROM submissions_outcome o JOIN submissions_outcome n USING (task_id)
-        WHERE o.submission_id = ANY(%(gone)s::int[]) AND n.submission_id = ANY(%(standing)s::int[])
-            AND n.submission_id > o.submission_id
-            AND (o.valid OR NOT EXISTS (
-                SELECT FROM submissions_invalidconfirmation c WHERE c.submission_id = o.submission_id
-            ))
-            AND NOT EXISTS (
-                SELECT FROM submissions_outcome s
-                WHERE s.submission_id = ANY(%(standing)s::int[]) AND s.task_id = o.task_id
-                    AND s.setting_id = o.setting_id AND s.trial = o.trial
-                    AND s.valid = o.valid AND s.value IS NOT DISTINCT FROM o.value
-            )
-    )
 """
 
 LIVE_OUTCOMES = """
@@ -368,16 +355,9 @@ def without_held(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
 
 
 def withdrawn_by_owner(benchmark: Benchmark, *, upto: int | None) -> set[int]:
-    """Ids of agents whose owner withdrew something that had counted, and no operator has approved since."""
-    changes = StatusChange.objects.filter(
-        submission__agent__benchmark=benchmark,
-        submission__loaded=False,
-        status=Status.WITHDRAWN,
-        by=F("submission__agent__owner"),
-    )
-    withdrawn = _latest(_upto(changes, upto), "submission__agent_id", benchmark, upto)
-    approved = approvals(benchmark, upto) if withdrawn else {}
-    return {agent for agent, (version, _) in withdrawn.items() if approved.get(agent, -1) < version}
+    """Ids of agents of which their owner took something back, and no operator has approved since."""
+    changes = StatusChange.objects.filter(BY_OWNER, submission__agent__benchmark=benchmark)
+    return set(_not_approved(changes, benchmark, upto))
 
 
 def withheld(
@@ -386,10 +366,12 @@ def withheld(
     policy: Policy | None = None,
     upto: int | None = None,
     agent: Agent | None = None,
+    after_board_alone: bool = False,
 ) -> dict[int, str]:
     """Why an agent may not be ranked, by its id: it took outcomes back, and nobody has approved since.
 
-    After a board had shown it, or of tasks that it ran again. `agent`: of this one alone.
+    After a board had shown it, or, unless that `after_board_alone` is asked for, of tasks that it ran again.
+    `agent`: of this one alone.
     """
     policy = policy or policy_in_force(benchmark)
     if not (statuses := taking_back(policy)):
@@ -401,7 +383,8 @@ def withheld(
     why: dict[int, str] = {}
     for pk, events in _not_approved(changes, benchmark, upto).items():
         gone = [one.submission_id for one in events]
-        if any(one.after_board for one in events) or _ran_again(pk, gone, upto):
+        shown = any(one.after_board for one in events)
+        if shown or (not after_board_alone and _ran_again(pk, gone, benchmark, upto)):
             why[pk] = (
                 f"resubmitted: it took outcomes back, last on {events[-1].at:%Y-%m-%d}, and waits for an "
                 "operator to approve"
@@ -409,11 +392,19 @@ def withheld(
     return why
 
 
-def taken_back(agent: Agent) -> list[int]:
-    """Ids of what the owner of an agent withdrew or replaced since an operator last approved."""
+def taken_back_outcomes(agent: Agent, tasks: Collection[int]) -> pa.Table:
+    """Return what the owner of an agent took back of these tasks since an operator last approved it."""
     theirs = Q(submission__agent=agent) | Q(submission__agent__merged_into=agent)
-    events = _not_approved(StatusChange.objects.filter(theirs, BY_OWNER), agent.benchmark, None)
-    return [one.submission_id for one in events.get(agent.pk, ())]
+    changes = StatusChange.objects.filter(theirs, BY_OWNER)
+    gone = _not_approved(changes, agent.benchmark, None).get(agent.pk, ())
+    return _without_confirmed([one.submission_id for one in gone], " AND o.task_id = ANY(%s)", [list(tasks)])
+
+
+def _without_confirmed(submissions: list[int], and_that: str = "", of: Sequence[object] = ()) -> pa.Table:
+    """Return outcomes of submissions, but for failures of the harness that an operator confirmed."""
+    confirmed = "SELECT submission_id FROM submissions_invalidconfirmation"
+    condition = f"s.id = ANY(%s) AND (o.valid OR s.id NOT IN ({confirmed})){and_that}"
+    return _read(OUTCOMES.format(condition=condition), [submissions, *of], schema=READ_SCHEMA)
 
 
 def _not_approved(
@@ -430,15 +421,22 @@ def _not_approved(
     return found
 
 
-def _ran_again(agent: int, gone: Collection[int], upto: int | None) -> bool:
-    """Whether tasks of submissions that were taken back stand by a later one, with other outcomes."""
-    theirs = Q(submission__agent=agent) | Q(submission__agent__merged_into=agent)
-    changes = _upto(StatusChange.objects.filter(theirs).exclude(data_version=None), upto)
-    latest = changes.order_by("submission_id", "-id").distinct("submission_id")
-    standing = [one.submission_id for one in latest if one.status == Status.ACCEPTED]
-    with connection.cursor() as cursor:
-        cursor.execute(RAN_AGAIN, {"gone": list(gone), "standing": standing})
-        return bool(cursor.fetchone()[0])
+def _ran_again(agent: int, gone: list[int], benchmark: Benchmark, upto: int | None) -> bool:
+    """Whether its owner ran tasks of submissions again that were taken back; see `rows.ran_again`."""
+    agents = [agent, *(pk for pk, into in merged_agents(benchmark, upto).items() if into == agent)]
+    changes = StatusChange.objects.filter(submission__agent__in=agents).exclude(data_version=None)
+    latest = _upto(changes, upto).order_by("submission_id", "-id").distinct("submission_id")
+    every = latest.select_related("submission__agent")
+    standing = [one.submission for one in every if one.status == Status.ACCEPTED]
+    own = {one.pk for one in standing if is_by_owner(one)}
+    if not own or max(own) < min(gone):
+        return False
+    outcomes = _without_confirmed([one.pk for one in standing])
+    return ran_again(_without_confirmed(gone), outcomes, own)
+
+
+def is_by_owner(submission: Submission) -> bool:
+    return not submission.loaded and submission.submitted_by_id == submission.agent.owner_id
 
 
 def taking_back(policy: Policy) -> tuple[Status, ...]:

@@ -7,7 +7,7 @@ their `submission`, which stands first.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 from leaderboard.submissions.parsing.flat import FlatFile
 
 KEY = ["agent", "task", "setting", "trial"]
+IDENTITY = ["task", "setting", "trial", "valid", "value"]
+NEVER = np.iinfo(np.int64).max
 OUTCOME = [*KEY, "value", "valid"]
 SCHEMA = pa.schema(
     {
@@ -63,6 +65,38 @@ def standing(rows: pa.Table) -> pa.Table:
     first = rows["submission"].take(ends["row_min"])
     submission = pc.if_else(last["valid"], first, last["submission"])
     return last.set_column(0, "submission", submission)
+
+
+def ran_again(gone: pa.Table, standing: pa.Table, own: Collection[int]) -> bool:
+    """Whether tasks that were taken back stand by a later submission, with other outcomes or some of theirs.
+
+    Where all of a task stand as they were, and came before others of the task, nothing was run again.
+    `own`: the submissions of the agent's owner; others run nothing for them.
+    """
+    both = pa.concat_tables(
+        [rows.select(IDENTITY) for rows in (gone, standing)], promote_options="permissive"
+    )
+    value = pc.fill_null(both["value"].cast(pa.float32()), -1.0)
+    columns = [*(both[name].cast(pa.int64()).to_numpy() for name in IDENTITY[:-1]), value.to_numpy()]
+    code = np.zeros(both.num_rows, np.int64)  # rows that say the same of the same trial have the same one
+    for column in columns:
+        values, place = np.unique(column, return_inverse=True)
+        code = np.unique(code * len(values) + place, return_inverse=True)[1]
+    task = np.unique(columns[0], return_inverse=True)[1]
+    n, submission = gone.num_rows, gone["submission"].to_numpy()
+    later, later_task, later_code = standing["submission"].to_numpy(), task[n:], code[n:]
+    since = np.full(both.num_rows, NEVER)
+    np.minimum.at(since, later_code, later)
+    is_own = np.isin(later, list(own))
+    for one in np.unique(submission):
+        mine = np.flatnonzero(submission == one)
+        whole_since = np.zeros(both.num_rows, np.int64)
+        np.maximum.at(whole_since, task[mine], since[code[mine]])
+        is_later = is_own & (later > one) & np.isin(later_task, task[mine])
+        is_other = ~np.isin(later_code, code[mine]) & (later < whole_since[later_task])
+        if (is_later & (is_other | (whole_since[later_task] == NEVER))).any():
+            return True
+    return False
 
 
 def place(

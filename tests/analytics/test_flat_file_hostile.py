@@ -339,7 +339,8 @@ def test_a_process_that_dies_while_it_writes(tmp_path, monkeypatch):
     data, open_stream = rows_of_parquet(tmp_path, 250_000), pa.ipc.open_stream
 
     def killed(source):
-        (child,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+        children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+        (child,) = (pk for pk in children if b"decode" in Path(f"/proc/{pk}/cmdline").read_bytes())
         os.kill(int(child), signal.SIGKILL)
         return open_stream(source)
 

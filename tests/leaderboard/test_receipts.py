@@ -686,13 +686,52 @@ class TestResubmission:
         both = {task: y * 2 for task, y in self.passes(12).items()}
         self.retry(ada, deliver(ada, both, **of), self.passes(12), **of)
         assert len(withheld(toy)) == 1
-        deliver(ada, self.passes(12), first=2, **of)
+        assert deliver(ada, self.passes(12), first=2, **of)["warnings"] == []
         assert withheld(toy) == {}
+
+    def test_the_first_run_again_after_another_frees_nothing(self, ada, toy):
+        first = deliver(ada, self.passes(7))
+        self.retry(ada, first, self.passes(12), run="b")
+        deliver(ada, self.passes(7))
+        assert len(withheld(toy)) == 1
+
+    def test_a_second_trial_after_the_same_outcomes_again(self, ada, toy):
+        self.retry(ada, deliver(ada, self.passes(12)), self.passes(12))
+        assert deliver(ada, self.passes(15), first=2)["warnings"] == []
+        assert withheld(toy) == {}
+
+    def test_what_an_operator_delivers_in_its_place(self, ada, toy):
+        withdraw(uuid=stored(deliver(ada, self.passes(7))).uuid, token=ada, reason="wrong", as_of=AS_OF)
+        deliver(token("op@example.org", "operate"), self.passes(12))
+        assert withheld(toy) == {}
+
+    def test_what_an_operator_accepts_in_its_place(self, ada, toy):
+        first = deliver(ada, self.passes(7))
+        Policy.objects.create(benchmark=toy, number=2, review="manual")
+        second = deliver(ada, self.passes(12), replaces=first["id"])
+        accept(uuid=stored(second).uuid, by=None, reason="seen", as_of=AS_OF)
+        assert withheld(toy) == {}
+
+    def test_a_version_cut_down_to_its_failures_counts_as_taken_back(self, ada, toy):
+        lesser = deliver(ada, self.passes(7), "one", version="1")
+        deliver(ada, self.passes(20, first=20) | {"t19": [0]}, "one", version="1", replaces=lesser["id"])
+        deliver(ada, self.passes(12), "two", version="2")
+        assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["two"].at["full"].correction > 0
+        approve(benchmark=toy, agent="one", reason="a bug", as_of=AS_OF)
+
+    def test_a_merge_changes_no_version_before_it(self, ada, toy):
+        worse = deliver(ada, self.passes(7), "old", run="a", model="Model 8")
+        withdraw(uuid=stored(worse).uuid, token=ada, reason="again", as_of=AS_OF)
+        deliver(ada, self.passes(12), run="b")
+        toy.refresh_from_db()
+        old, newcomer = (Agent.objects.get(name=name) for name in ("old", "newcomer"))
+        merge(agent=old, into=newcomer, by=None, reason="same", as_of=AS_OF)
+        assert (list(withheld(toy)), withheld(toy, upto=toy.data_version)) == ([newcomer.pk], {})
 
     def test_nor_do_failures_of_the_harness_that_an_operator_confirmed(self, ada, toy):
         void = deliver(ada, {f"t{j:02d}": [None] for j in range(20)})
         confirm(uuid=stored(void).uuid, reason="the sandbox was down", as_of=AS_OF)
-        assert self.retry(ada, void, self.passes(12))["n_invalid"] == 0
+        assert self.retry(ada, void, self.passes(12))["warnings"] == []
         assert withheld(toy) == {}
 
     def test_nor_does_what_an_operator_took_back(self, ada, toy):

@@ -3,7 +3,7 @@
 import json
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leaderboard.submissions import rows
@@ -21,3 +21,33 @@ def test_texts_of_a_row_become_one_object(texts, name):
     for n_at_once in (2, 50_000):
         written = rows.as_json(table, n_at_once).to_pylist()
         assert [one and json.loads(one) for one in written] == [one or None for one in there]
+
+
+def plainly(gone, standing, own):
+    """The same as `rows.ran_again`, by loops over rows (submission, task, setting, trial, valid, value)."""
+    for one, task in {row[:2] for row in gone}:
+        taken = [row[1:] for row in gone if row[:2] == (one, task)]
+        since = [min((row[0] for row in standing if row[1:] == of), default=None) for of in taken]
+        for row in standing:
+            is_later = row[1] == task and row[0] > one and row[0] in own
+            if is_later and (None in since or (row[1:] not in taken and row[0] < max(since))):
+                return True
+    return False
+
+
+ROW = st.tuples(
+    *[st.integers(0, n) for n in (5, 2, 1, 1)], st.booleans(), st.sampled_from([None, 0.0, 0.1, 1.0])
+)
+
+
+@settings(max_examples=300)
+@given(st.lists(ROW, max_size=4), st.lists(ROW, max_size=5), st.sets(st.integers(0, 5)))
+def test_whether_tasks_were_run_again_is_what_plain_loops_say(gone, standing, own):
+    names = ["submission", "task", "setting", "trial", "valid", "value"]
+    kinds = [pa.int32(), pa.int32(), pa.int32(), pa.int16(), pa.bool_(), pa.float64()]
+    schema = pa.schema(list(zip(names, kinds, strict=True)))
+    tables = [
+        pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in part], schema)
+        for part in (gone, standing)
+    ]
+    assert rows.ran_again(*tables, own) == plainly(gone, standing, own)
