@@ -328,7 +328,7 @@ def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str)
         if options.sheet is not None and not first.startswith(ZIP):
             raise refuse("the file has no sheets; remove --sheet")
         if first.startswith(PARQUET):
-            return [(called, _read_parquet(path, limits), EPOCH)]
+            return [(called, _read_parquet(path, options, limits), EPOCH)]
         if not first.startswith(ZIP):
             text = _read_text(path, limits).removeprefix("\ufeff")
             parse = _parse_records if text.lstrip()[:1] == "{" else _parse_delimited
@@ -350,19 +350,21 @@ def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str)
     return [(f"{called}, sheet {quoted(name)}", read[name].map(_cell_text), epoch) for name in names]
 
 
-def _read_parquet(path: Path, limits: Limits) -> Any:
+def _read_parquet(path: Path, options: TableOptions, limits: Limits) -> Any:
     """Read cells of a Parquet file under the names of its columns."""
     pandas = pandas_there()
-    heads = ["" if INDEX.fullmatch(name) else name for name in parquet_rows.heads(path)]
+    names = parquet_rows.heads(path)
+    heads = ["" if INDEX.fullmatch(name) else name for name in names]
     if len(heads) > MAX_HEADS:
         raise _too_many_heads(len(heads))
     parts = [pandas.DataFrame([heads], dtype=str)]
     for batch in parquet_rows.text_batches(path, limits, MAX_TEXT_CELLS):
         parts.append(pandas.DataFrame({i: column.to_pandas() for i, column in enumerate(batch.columns)}))
     cells = pandas.concat(parts, ignore_index=True).fillna("").map(_normalize_space)
-    numbered = [i for i in cells if cells[i][0] == "" and cells[i][1:].str.fullmatch("[0-9]+").all()]
-    cells = cells.drop(columns=numbered)  # pandas' numbers of rows
-    cells.columns = range(cells.shape[1])
+    if "" not in options.columns.values():  # pandas' numbers of rows
+        indexes = [i for i, name in enumerate(names) if INDEX.fullmatch(name)]
+        cells = cells.drop(columns=[i for i in indexes if cells[i][1:].str.fullmatch("[0-9]+").all()])
+        cells.columns = range(cells.shape[1])
     cells.attrs[IS_RECORDS] = True
     return cells
 
@@ -503,7 +505,8 @@ def _find_table(cells: Any, options: TableOptions) -> _Table:
     body = cells.iloc[place + 1 :]
     body = body[(body != "").any(axis=1)]
     header = None if IS_RECORDS in cells.attrs else place + 1
-    body.index += 0 if header is None else 1  # as rows are counted
+    if header is not None:
+        body.index += 1  # as rows are counted
     heads = {i: text for i, text in cells.iloc[place].items() if text or (body[i] != "").any()}
     if options.wide if options.wide is not None else len(known.keys() & {"agent", "task"}) < 2:
         return _melt(body, heads, known, header)

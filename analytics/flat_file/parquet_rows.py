@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass
@@ -54,7 +55,7 @@ def batches(source: Opened, table: Table) -> Iterator[RowBatch]:
                 if source.n_bytes is not None:
                     source.meter.n_read = source.n_bytes * min(n, header.n_rows) // max(header.n_rows, 1)
                 yield RowBatch(np.arange(n + 1 - len(batch), n + 1), by_known_name(batch, table))
-    if n != header.n_rows:
+    if n != header.n_rows and len(header.faults) < len(header.names):
         raise refuse(f"the file says that it has {header.n_rows:,} rows, and has {n:,}; copy it again")
 
 
@@ -75,7 +76,7 @@ def text_batches(path: Path, limits: Limits, n_cells: int) -> Iterator[Any]:
         with _refusing_damage():
             parquet = _opened(file, limits)
             footer, schema = parquet.metadata, parquet.schema_arrow
-        if faults := list(kind_faults(schema)):
+        if faults := [*_repeated(schema.names), *kind_faults(schema)]:
             raise FlatFileError(faults)
         if (n := footer.num_rows * footer.num_columns) > n_cells:
             raise refuse(f"the table has {n:,} cells, more than the limit of {n_cells:,}; split it")
@@ -97,6 +98,12 @@ def by_known_name(batch: Any, table: Table) -> dict[str, Any]:
     """Return the columns of a batch under the names by which they are known."""
     named = zip(batch.schema.names, batch.columns, strict=True)
     return {table.aliases.get(name, name): column for name, column in named}
+
+
+def _repeated(names: list[str]) -> Iterator[Fault]:
+    for name, n in Counter(names).items():
+        if n > 1:
+            yield Fault(None, name, None, f"{n} columns have this name")
 
 
 def kind_faults(schema: Any) -> Iterator[Fault]:
@@ -151,7 +158,7 @@ def _texts(parquet: Any, names: list[str], limits: Limits) -> Iterator[Any]:
 
 
 def _decoded_apart(file: Any, limits: Limits) -> Generator[Any]:
-    """Let another process do so, which may take `limits.memory`."""
+    """Let another process yield what `_decoded` does, which may take `limits.memory`."""
     code = f"from {__name__} import decode; decode()"
     path = os.pathsep.join(filter(None, sys.path))
     environment = os.environ | {"PYTHONPATH": path, "PYTHONSAFEPATH": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -182,7 +189,8 @@ def _decoded_apart(file: Any, limits: Limits) -> Generator[Any]:
             code_of_exit = process.wait()
         refusal.seek(0)
         if code_of_exit == REFUSED:
-            raise FlatFileError([Fault(*one) for one in json.load(refusal)])
+            last = refusal.read().splitlines()[-1]
+            raise FlatFileError([Fault(*one) for one in json.loads(last)])
         if code_of_exit:
             raise refuse("reading the file takes too much memory or time; save it as CSV")
 
@@ -221,7 +229,7 @@ def decode() -> None:
             out = out or pa.ipc.new_stream(sys.stdout.buffer, batch.schema)
             out.write_batch(batch)
     except FlatFileError as error:
-        json.dump([astuple(one) for one in error.faults], sys.stderr)
+        sys.stderr.write("\n" + json.dumps([astuple(one) for one in error.faults]))
         raise SystemExit(REFUSED) from None
     (out or pa.ipc.new_stream(sys.stdout.buffer, pa.schema([]))).close()
 

@@ -48,7 +48,7 @@ class BodyTooLarge(APIException):
     default_code = "body_too_large"
 
 
-class Encoded(APIException):
+class BodyEncoded(APIException):
     status_code = 415
     default_detail = (
         "Send the body without Content-Encoding. A file may be compressed by itself: results.csv.gz."
@@ -74,7 +74,7 @@ class BoundedJSON(BaseParser):
 
 def _check_encoding(context: Mapping[str, Any] | None) -> None:
     if (context or {})["request"].headers.get("Content-Encoding", "identity") != "identity":
-        raise Encoded
+        raise BodyEncoded
 
 
 class BoundedMultipart(BaseParser):

@@ -53,9 +53,7 @@ def not_your_submission() -> Forbidden:
 
 @transaction.atomic
 def withdraw(*, uuid: UUID, token: ApiToken, reason: str, as_of: datetime) -> Submission:
-    """Take a submission back; once a board has shown the agent, its owner's withdrawal leaves it without a
-    rank until an operator approves.
-    """
+    """Take a submission back; if its owner does, the agent may have to wait for an operator: `withheld`."""
     (submission,) = locked_submissions([uuid])
     by_operator = operates(token, submission.agent.benchmark)
     return _taken_back(submission, by=token.user, by_operator=by_operator, reason=reason, as_of=as_of)

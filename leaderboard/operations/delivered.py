@@ -22,7 +22,7 @@ from leaderboard.operations.models import Assignment, Mode
 from leaderboard.operations.queries import NoSuchSubmission, is_recalled
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import AgentContext, AgentRow, conditions_counted, own_row, places_of
-from leaderboard.submissions.models import LIVE, Status, Submission
+from leaderboard.submissions.models import LIVE, Judged, Status, Submission
 from leaderboard.submissions.queries import (
     by_arrival,
     is_by_owner,
@@ -172,22 +172,27 @@ class DeliveredRows:
         return not _ran(self.rows, self.settings).isdisjoint(_ran(before, self.settings))
 
     @cached_property
-    def runs_again(self) -> bool:
-        """Whether its owner runs tasks again by it that they took back, or take back by it."""
-        if not is_by_owner(self.submission):
-            return False
-        names, before = ["submission", *IDENTITY], self.beside_counting().before
-        gone = taken_back_outcomes(self.submission.agent, pc.unique(self.rows["task"]).to_pylist())
-        replaced = self.replaced.filter(pc.invert(self.replaced["free"]))
-        gone = pa.concat_tables([gone.select(names), replaced.select(names)], promote_options="permissive")
+    def is_run_again(self) -> bool:
+        """Whether it leaves tasks that were taken back, or are by it, run again; see `rows.ran_again`."""
+        names, now = ["submission", *IDENTITY], self.submission
+        before = self.beside_counting().before
+        gone, before = taken_back_outcomes(now.agent), before.filter(pc.invert(before["free"]))
+        parts = [gone.select(names)]
+        if is_by_owner(now):
+            parts.append(self.replaced.filter(pc.invert(self.replaced["free"])).select(names))
+        gone = pa.concat_tables(parts, promote_options="permissive")
         if not gone.num_rows:
             return False
         number = 1 + max(pc.max(one["submission"]).as_py() or 0 for one in (gone, before))  # it comes last
         ids = pa.repeat(pa.scalar(number, pa.int32()), self.rows.num_rows)
-        parts = [before.select(names), self.rows.append_column("submission", ids).select(names)]
-        standing = pa.concat_tables(parts, promote_options="permissive")
-        own = {pk for pk, one in self.submissions.items() if is_by_owner(one)} | {number}
-        return ran_again(gone, standing, own)
+        rows = self.rows.select(IDENTITY).append_column("submission", ids).select(names)
+        standing = pa.concat_tables([before.select(names), rows], promote_options="permissive")
+        reviewed = Submission.objects.filter(
+            status_changes__judged=Judged.REVIEWED, pk__in=[*self.submissions]
+        )
+        by_owner = {pk or number for pk, one in self.submissions.items() if is_by_owner(one)}
+        by_owner |= {number} if is_by_owner(now) else set()
+        return ran_again(gone, standing, by_owner.difference(reviewed.values_list("pk", flat=True)))
 
     @cached_property
     def standing(self) -> pa.Table:
@@ -307,7 +312,8 @@ class Followed:
     def standing(self) -> str:
         if sentence := OF_STATUS.get(Status(self.submission.status)):
             return sentence
-        if withheld(self.submission.agent.benchmark, agent=self.submission.agent):
+        agent = self.submission.agent
+        if withheld(agent.benchmark, agent=agent.merged_into or agent):
             return "The agent took results back, so it has no rank until an operator approves."
         if self.entry is None or self.board is None:
             return "It counts. The next board shows it."

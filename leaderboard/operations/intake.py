@@ -10,7 +10,7 @@ import numpy as np
 from django.db import transaction
 
 from leaderboard.accounts.models import ApiToken
-from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Policy
+from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Policy, Review
 from leaderboard.catalog.queries import operates, policy_in_force
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Conflict, Faulty
@@ -30,7 +30,6 @@ from leaderboard.submissions.parsing.files import Form, UploadedPart, read_body,
 from leaderboard.submissions.parsing.flat import Fault
 from leaderboard.submissions.queries import (
     full_runs,
-    is_by_owner,
     submissions_of,
     taking_back,
     withheld,
@@ -376,18 +375,17 @@ def _doubts(of: DeliveredRows, changes: list[StatusChange]) -> Iterator[str]:
             "that the harness failed"
         )
     after_board = {change.status for change in changes if change.after_board}
-    agent, own = submission.agent, is_by_owner(submission)
-    is_withheld = bool(withheld(policy.benchmark, policy=policy, agent=agent, after_board_alone=own))
-    if statuses := taking_back(policy):
-        is_withheld |= bool(after_board.intersection(statuses)) or of.runs_again
-    if is_withheld:
-        counts_later = submission.status not in (Status.ACCEPTED, Status.CHECKING)
-        once = "once this counts, " * (counts_later and of.runs_again)
-        latest = " (of its deliveries the last counts alone)" * (policy.duplicates == Duplicates.LATEST)
-        yield (
-            f"outcomes of this agent were taken back{latest}: {once}it is listed without a rank until an "
-            "operator approves"
-        )
+    statuses, agent = taking_back(policy), submission.agent
+    shown = bool(withheld(policy.benchmark, policy=policy, agent=agent, after_board_alone=True))
+    shown |= bool(after_board.intersection(statuses))
+    latest = " (of its deliveries the last counts alone)" * (policy.duplicates == Duplicates.LATEST)
+    no_rank = "it is listed without a rank until an operator approves"
+    if shown or (statuses and submission.status in (Status.ACCEPTED, Status.CHECKING) and of.is_run_again):
+        yield f"outcomes of this agent were taken back{latest}: {no_rank}"
+    elif statuses and of.is_run_again:
+        is_reviewed = policy.review == Review.MANUAL
+        then = "an operator reviews these" if is_reviewed else f"once these count, {no_rank}"
+        yield f"outcomes of this agent were taken back: {then}"
     elif after_board and policy.duplicates == Duplicates.MEAN and taking_back(policy):
         yield (
             f"tasks of this agent were delivered before, and a board has shown it since: {_counted_again(of)}"

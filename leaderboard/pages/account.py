@@ -18,8 +18,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from leaderboard.accounts.models import Scope, User, has_confirmed_address
 from leaderboard.accounts.services import MAX_LIFE
-from leaderboard.catalog.models import Agent, Role
-from leaderboard.catalog.queries import operated_benchmarks, role_of, visible_benchmarks
+from leaderboard.catalog.models import Agent
+from leaderboard.catalog.queries import operated_benchmarks, policy_in_force, visible_benchmarks
 from leaderboard.errors import Faulty, Refusal
 from leaderboard.operations.corrections import MAX_LENGTH, is_theirs, may_withdraw, report, withdraw_by
 from leaderboard.operations.delivered import Followed, followed_by, submissions_of
@@ -32,7 +32,7 @@ from leaderboard.operations.people import (
 )
 from leaderboard.operations.queries import NoSuchSubmission, has_been_shown
 from leaderboard.submissions.models import Submission
-from leaderboard.submissions.queries import ever_counted
+from leaderboard.submissions.queries import ever_counted, taking_back
 
 N_SHOWN = 100  # submissions and agents
 USUAL_LIFE = 90  # days
@@ -203,7 +203,7 @@ def _render_submission(
     page = Followed(own, token=None, as_of=timezone.now())
     context = {"page": page, "submission": own, "form": None}
     if may_withdraw(own, user):
-        by_owner = is_theirs(own, user) and role_of(user, own.agent.benchmark) != Role.OPERATOR
+        by_owner = is_theirs(own, user) and bool(taking_back(policy_in_force(own.agent.benchmark)))
         context |= {"form": TakeBack(), "by_owner": by_owner, "was_shown": has_been_shown(own.agent)}
     return render(request, "pages/submission.html", context | more, status=status)
 

@@ -220,7 +220,7 @@ class InvalidConfirmation(models.Model):
 
 
 class Approval(models.Model):
-    """An operator lets an agent be ranked again that took outcomes back after a board had shown it."""
+    """An operator lets an agent be ranked again that took outcomes back, or lets a copy count."""
 
     agent = models.ForeignKey(Agent, models.PROTECT, related_name="approvals")
     data_version = models.BigIntegerField(help_text=f"{DATA_VERSION}.")

@@ -41,11 +41,17 @@ from leaderboard.submissions.rows import (
 N_FULL_RUNS = 3  # of an account: that many tell whether it has more than teach
 LOG_LINKS = {"logs", "trajectories"}  # names of links at which a run can be looked at
 
-# Changes by which the owner of an agent takes back what was theirs, also where a job lets another one count
+# What let a submission of the agent's owner count in the place of another, and no operator looked at it
+_UNSEEN = StatusChange.objects.filter(
+    submission__replaces=OuterRef("submission"),
+    submission__loaded=False,
+    submission__submitted_by=OuterRef("submission__agent__owner"),
+    status=Status.ACCEPTED,
+    data_version=OuterRef("data_version"),
+).exclude(judged=Judged.REVIEWED)
+# Changes by which the owner of an agent takes back what was theirs
 BY_OWNER = Q(submission__loaded=False, status__in=(Status.WITHDRAWN, Status.SUPERSEDED)) & (
-    Q(by=F("submission__agent__owner"))
-    | Q(by=None, status=Status.SUPERSEDED, submission__replaced_by__loaded=False)
-    & ~Q(submission__replaced_by__status_changes__judged=Judged.REVIEWED)
+    Q(by=F("submission__agent__owner")) | Q(Exists(_UNSEEN), by=None, status=Status.SUPERSEDED)
 )
 
 _JUDGED = Subquery(
@@ -392,19 +398,20 @@ def withheld(
     return why
 
 
-def taken_back_outcomes(agent: Agent, tasks: Collection[int]) -> pa.Table:
-    """Return what the owner of an agent took back of these tasks since an operator last approved it."""
+def taken_back_outcomes(agent: Agent) -> pa.Table:
+    """Return what the owner of an agent took back since an operator last approved it."""
     theirs = Q(submission__agent=agent) | Q(submission__agent__merged_into=agent)
     changes = StatusChange.objects.filter(theirs, BY_OWNER)
     gone = _not_approved(changes, agent.benchmark, None).get(agent.pk, ())
-    return _without_confirmed([one.submission_id for one in gone], " AND o.task_id = ANY(%s)", [list(tasks)])
+    return _without_confirmed([one.submission_id for one in gone], None)
 
 
-def _without_confirmed(submissions: list[int], and_that: str = "", of: Sequence[object] = ()) -> pa.Table:
+def _without_confirmed(submissions: list[int], upto: int | None) -> pa.Table:
     """Return outcomes of submissions, but for failures of the harness that an operator confirmed."""
-    confirmed = "SELECT submission_id FROM submissions_invalidconfirmation"
-    condition = f"s.id = ANY(%s) AND (o.valid OR s.id NOT IN ({confirmed})){and_that}"
-    return _read(OUTCOMES.format(condition=condition), [submissions, *of], schema=READ_SCHEMA)
+    confirmed = _upto(InvalidConfirmation.objects.filter(submission__in=submissions), upto)
+    ids = list(confirmed.values_list("submission_id", flat=True))
+    condition = "s.id = ANY(%s) AND (o.valid OR s.id <> ALL(%s))"
+    return _read(OUTCOMES.format(condition=condition), [submissions, ids], schema=READ_SCHEMA)
 
 
 def _not_approved(
@@ -426,13 +433,15 @@ def _ran_again(agent: int, gone: list[int], benchmark: Benchmark, upto: int | No
     agents = [agent, *(pk for pk, into in merged_agents(benchmark, upto).items() if into == agent)]
     changes = StatusChange.objects.filter(submission__agent__in=agents).exclude(data_version=None)
     latest = _upto(changes, upto).order_by("submission_id", "-id").distinct("submission_id")
-    every = latest.select_related("submission__agent")
+    every = list(latest.select_related("submission__agent"))
     standing = [one.submission for one in every if one.status == Status.ACCEPTED]
-    own = {one.pk for one in standing if is_by_owner(one)}
+    own = {
+        one.submission_id for one in every if is_by_owner(one.submission) and one.judged != Judged.REVIEWED
+    }
     if not own or max(own) < min(gone):
         return False
-    outcomes = _without_confirmed([one.pk for one in standing])
-    return ran_again(_without_confirmed(gone), outcomes, own)
+    outcomes = _without_confirmed([one.pk for one in standing], upto)
+    return ran_again(_without_confirmed(gone, upto), outcomes, own)
 
 
 def is_by_owner(submission: Submission) -> bool:

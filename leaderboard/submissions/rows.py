@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from leaderboard.submissions.parsing.flat import FlatFile
 
 KEY = ["agent", "task", "setting", "trial"]
-IDENTITY = ["task", "setting", "trial", "valid", "value"]
+IDENTITY = ["task", "valid", "value"]
 NEVER = np.iinfo(np.int64).max
 OUTCOME = [*KEY, "value", "valid"]
 SCHEMA = pa.schema(
@@ -70,24 +70,26 @@ def standing(rows: pa.Table) -> pa.Table:
 def ran_again(gone: pa.Table, standing: pa.Table, own: Collection[int]) -> bool:
     """Whether tasks that were taken back stand by a later submission, with other outcomes or some of theirs.
 
-    Where all of a task stand as they were, and came before others of the task, nothing was run again.
-    `own`: the submissions of the agent's owner; others run nothing for them.
+    Under whatever label or number of a trial. Where all of a task stand as they were, and came before others
+    of the task, nothing was run again. `own`: the submissions of the agent's owner; others run nothing for
+    them.
     """
-    both = pa.concat_tables(
-        [rows.select(IDENTITY) for rows in (gone, standing)], promote_options="permissive"
-    )
-    value = pc.fill_null(both["value"].cast(pa.float32()), -1.0)
-    columns = [*(both[name].cast(pa.int64()).to_numpy() for name in IDENTITY[:-1]), value.to_numpy()]
-    code = np.zeros(both.num_rows, np.int64)  # rows that say the same of the same trial have the same one
-    for column in columns:
+    parts = [rows.select(IDENTITY) for rows in (gone, standing)]
+    both = pa.concat_tables(parts, promote_options="permissive")
+    value = pc.fill_null(both["value"].cast(pa.float32()), -1.0).to_numpy()
+    task, code = both["task"].to_numpy(), np.zeros(both.num_rows, np.int64)
+    for column in (task, both["valid"].to_numpy(), value):
         values, place = np.unique(column, return_inverse=True)
         code = np.unique(code * len(values) + place, return_inverse=True)[1]
-    task = np.unique(columns[0], return_inverse=True)[1]
-    n, submission = gone.num_rows, gone["submission"].to_numpy()
-    later, later_task, later_code = standing["submission"].to_numpy(), task[n:], code[n:]
+    submission, later = gone["submission"].to_numpy(), standing["submission"].to_numpy()
+    # The first of several equal outcomes of a task, the second, …
+    of_part = np.concatenate([submission, np.zeros(len(later), submission.dtype)])
+    nth = _numbered(np.lexsort((np.concatenate([submission, later]), of_part, code)), of_part, code)
+    code = np.unique(code * (len(code) + 1) + nth, return_inverse=True)[1]
+    task, n = np.unique(task, return_inverse=True)[1], len(submission)
+    later_task, later_code, is_own = task[n:], code[n:], np.isin(later, list(own))
     since = np.full(both.num_rows, NEVER)
     np.minimum.at(since, later_code, later)
-    is_own = np.isin(later, list(own))
     for one in np.unique(submission):
         mine = np.flatnonzero(submission == one)
         whole_since = np.zeros(both.num_rows, np.int64)
@@ -97,6 +99,15 @@ def ran_again(gone: pa.Table, standing: pa.Table, own: Collection[int]) -> bool:
         if (is_later & (is_other | (whole_since[later_task] == NEVER))).any():
             return True
     return False
+
+
+def _numbered(order: np.ndarray, *keys: np.ndarray) -> np.ndarray:
+    """Number the rows of equal keys from 0, in an order in which they stand together."""
+    begins = np.logical_or.reduce([np.diff(key[order], prepend=key[order[:1]] - 1) != 0 for key in keys])
+    places = np.arange(len(order))
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = places - np.maximum.accumulate(np.where(begins, places, 0))
+    return numbers
 
 
 def place(

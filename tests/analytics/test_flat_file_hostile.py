@@ -334,6 +334,15 @@ def test_a_file_has_as_many_rows_as_it_says(tmp_path, memory, n):
         read(io.BytesIO(lying), as_of=AS_OF, limits=replace(FILE, memory=memory, n_rows=24_999))
 
 
+@pytest.mark.parametrize("memory", [None, 2 << 30])
+def test_a_file_of_which_no_column_can_be_text(tmp_path, memory):
+    parquet.write_table(pa.table({"task": [[1], [2]]}), tmp_path / "a.parquet")
+    with pytest.raises(FlatFileError) as refused:
+        read(tmp_path / "a.parquet", as_of=AS_OF, limits=replace(FILE, memory=memory))
+    (fault,) = (fault for fault in refused.value.faults if fault.field == "task")
+    assert fault.rule.startswith("the column's type is list<element: int64>; ")
+
+
 def test_a_process_that_dies_while_it_writes(tmp_path, monkeypatch):
     """Killed in mid-batch, as by the system where memory is short."""
     data, open_stream = rows_of_parquet(tmp_path, 250_000), pa.ipc.open_stream

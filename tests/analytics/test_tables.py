@@ -13,9 +13,11 @@ from pathlib import Path
 import numpy as np
 import openpyxl
 import pandas as pd
+import pyarrow as pa
 import pytest
 from openpyxl.styles import Font
 from openpyxl.utils.datetime import CALENDAR_MAC_1904, CALENDAR_WINDOWS_1900
+from pyarrow import parquet
 
 from analytics import workbooks
 from analytics.flat_file import FlatFileError, Limits, read
@@ -617,6 +619,11 @@ def test_what_parquet_may_hold(few, tmp_path):
     assert "row 2, agent: the agent of this row is empty" in refusal(path)
     few[LONG].sample(frac=1, random_state=1).to_parquet(path)  # with the numbers of its rows
     assert read_table(path, as_of=AS_OF)[0].n_rows == len(few)
+    numbers = pd.DataFrame({"x": [1, 0], "y": [0, 1]}, index=[101, 205])
+    numbers.to_parquet(path)  # an index that names tasks
+    assert read_table(path, TableOptions(columns={"task": ""}), as_of=AS_OF)[0].tasks == ("101", "205")
+    parquet.write_table(pa.Table.from_arrays([pa.array(["A"])] * 2, ["x", "x"]), path)
+    assert "x: 2 columns have this name" in refusal(path, wide=True)
     columns_of(path, grid(few))
     assert "more than 20 bytes after" in refusal(path, Limits(20, 100, 1000, None, None))
     assert "more than 5 rows" in refusal(path, Limits(10**6, 5, 1000, None, None))

@@ -728,6 +728,44 @@ class TestResubmission:
         merge(agent=old, into=newcomer, by=None, reason="same", as_of=AS_OF)
         assert (list(withheld(toy)), withheld(toy, upto=toy.data_version)) == ([newcomer.pk], {})
 
+    def test_the_same_outcomes_under_a_corrected_label_or_number(self, ada, toy):
+        """As by whoever forgot the label of a run, and by those whose trials were not numbered apart."""
+        trials = {f"t{j:02d}": [int(j < 12), int(j % 3 == 0), int(j > 4)] for j in range(20)}
+        first = deliver(ada, trials)
+        second = deliver(ada, trials, run="b", replaces=first["id"])
+        third = deliver(ada, trials, run="b", first=4, replaces=second["id"])
+        assert (second["warnings"], third["warnings"], withheld(toy)) == ([], [], {})
+
+    def test_what_still_waits_is_told_with_each_later_delivery(self, ada, toy):
+        part, rest = ({f"t{j:02d}": [1] for j in js} for js in (range(10), range(10, 20)))
+        self.retry(ada, deliver(ada, {task: [0] for task in part}), part)
+        assert self.TOLD in deliver(ada, rest)["warnings"]
+        assert len(withheld(toy)) == 1
+
+    def test_what_a_job_lets_count_for_an_operator(self, ada, toy):
+        """In the place of the owner's, who took nothing back."""
+        first, till = deliver(ada, self.passes(7)), AS_OF + timedelta(days=1)
+        operator, until = token("op@example.org", "operate"), till.isoformat()
+        deliver(operator, self.passes(12), replaces=first["id"], embargo_until=until)
+        reviewing.end_due(benchmark=toy, as_of=till)
+        assert deliver(ada, self.passes(15), first=2)["warnings"] == []
+        assert withheld(toy) == {}
+
+    def test_what_an_operator_accepts_after_a_withdrawal(self, ada, toy):
+        first = deliver(ada, self.passes(7))
+        Policy.objects.create(benchmark=toy, number=2, review="manual")
+        again = self.retry(ada, first, self.passes(12))
+        assert again["warnings"] == ["outcomes of this agent were taken back: an operator reviews these"]
+        accept(uuid=stored(again).uuid, by=None, reason="seen", as_of=AS_OF)
+        assert withheld(toy) == {}
+
+    def test_a_confirmation_changes_no_version_before_it(self, ada, toy):
+        void = self.retry(ada, deliver(ada, self.passes(7)), {f"t{j:02d}": [None] for j in range(20)})
+        toy.refresh_from_db()
+        assert len(withheld(toy)) == 1
+        confirm(uuid=stored(void).uuid, reason="the sandbox was down", as_of=AS_OF)
+        assert (withheld(toy), len(withheld(toy, upto=toy.data_version))) == ({}, 1)
+
     def test_nor_do_failures_of_the_harness_that_an_operator_confirmed(self, ada, toy):
         void = deliver(ada, {f"t{j:02d}": [None] for j in range(20)})
         confirm(uuid=stored(void).uuid, reason="the sandbox was down", as_of=AS_OF)
