@@ -626,6 +626,19 @@ class TestResubmission:
         assert withheld(toy) == {}
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"].score == n / 20
 
+    def test_its_page_says_so_until_an_operator_approves(self, ada, toy):
+        again = self.retry(ada, deliver(ada, self.passes(7)), self.passes(12))
+        waits = "The agent took results back, so it has no rank until an operator approves."
+        assert Followed(stored(again), token=ada, as_of=AS_OF).standing == waits
+        approve(benchmark=toy, agent="newcomer", reason="a bug", as_of=AS_OF)
+        said = Followed(stored(again), token=ada, as_of=AS_OF).standing
+        assert said == "It counts. The next board shows it."
+
+    def test_under_an_embargo_it_is_told_before_it_counts(self, ada, toy):
+        till = (AS_OF + timedelta(days=1)).isoformat()
+        again = self.retry(ada, deliver(ada, self.passes(7)), self.passes(12), embargo_until=till)
+        assert again["warnings"] == [self.TOLD.replace(": ", ": once these count, ")]
+
     def test_so_do_failed_slices(self, ada, toy):
         deliver(ada, {f"t{j:02d}": [1] for j in range(10)})
         failed = deliver(ada, {f"t{j:02d}": [0] for j in range(10, 20)})
