@@ -354,6 +354,7 @@ def _read_parquet(path: Path, options: TableOptions, limits: Limits) -> Any:
     """Read cells of a Parquet file under the names of its columns."""
     pandas = pandas_there()
     names = parquet_rows.heads(path)
+    _check_repeated(names)
     heads = ["" if INDEX.fullmatch(name) else name for name in names]
     if len(heads) > MAX_HEADS:
         raise _too_many_heads(len(heads))

@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass
@@ -55,8 +54,8 @@ def batches(source: Opened, table: Table) -> Iterator[RowBatch]:
                 if source.n_bytes is not None:
                     source.meter.n_read = source.n_bytes * min(n, header.n_rows) // max(header.n_rows, 1)
                 yield RowBatch(np.arange(n + 1 - len(batch), n + 1), by_known_name(batch, table))
-    if n != header.n_rows and len(header.faults) < len(header.names):
-        raise refuse(f"the file says that it has {header.n_rows:,} rows, and has {n:,}; copy it again")
+    if len(header.faults) < len(header.names):
+        _check_number(header.n_rows, n)
 
 
 def heads(path: Path) -> list[str]:
@@ -76,11 +75,20 @@ def text_batches(path: Path, limits: Limits, n_cells: int) -> Iterator[Any]:
         with _refusing_damage():
             parquet = _opened(file, limits)
             footer, schema = parquet.metadata, parquet.schema_arrow
-        if faults := [*_repeated(schema.names), *kind_faults(schema)]:
+        if faults := list(kind_faults(schema)):
             raise FlatFileError(faults)
         if (n := footer.num_rows * footer.num_columns) > n_cells:
             raise refuse(f"the table has {n:,} cells, more than the limit of {n_cells:,}; split it")
-        yield from _texts(parquet, schema.names, limits)
+        n = 0
+        for batch in _texts(parquet, schema.names, limits):
+            n += len(batch)
+            yield batch
+        _check_number(footer.num_rows, n)
+
+
+def _check_number(n_in_footer: int, n: int) -> None:
+    if n != n_in_footer:
+        raise refuse(f"the file says that it has {n_in_footer:,} rows, and has {n:,}; copy it again")
 
 
 def take_header(names: list[str], faults: list[Fault], table: Table) -> None:
@@ -98,12 +106,6 @@ def by_known_name(batch: Any, table: Table) -> dict[str, Any]:
     """Return the columns of a batch under the names by which they are known."""
     named = zip(batch.schema.names, batch.columns, strict=True)
     return {table.aliases.get(name, name): column for name, column in named}
-
-
-def _repeated(names: list[str]) -> Iterator[Fault]:
-    for name, n in Counter(names).items():
-        if n > 1:
-            yield Fault(None, name, None, f"{n} columns have this name")
 
 
 def kind_faults(schema: Any) -> Iterator[Fault]:
@@ -223,8 +225,7 @@ def decode() -> None:
     try:
         parts = _decoded(sys.stdin.buffer, limits)
         header = cast(Header, next(parts))
-        told = [header.names, [astuple(one) for one in header.faults], header.n_rows]
-        sys.stdout.buffer.write(json.dumps(told).encode() + b"\n")
+        sys.stdout.buffer.write(json.dumps(astuple(header)).encode() + b"\n")
         for batch in parts:
             out = out or pa.ipc.new_stream(sys.stdout.buffer, batch.schema)
             out.write_batch(batch)

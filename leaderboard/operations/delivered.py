@@ -173,7 +173,7 @@ class DeliveredRows:
 
     @cached_property
     def is_run_again(self) -> bool:
-        """Whether it leaves tasks that were taken back, or are by it, run again; see `rows.ran_again`."""
+        """Whether tasks stand with it that the owner took back and ran again; see `rows.ran_again`."""
         names, now = ["submission", *IDENTITY], self.submission
         before = self.beside_counting().before
         gone, before = taken_back_outcomes(now.agent), before.filter(pc.invert(before["free"]))
@@ -190,9 +190,10 @@ class DeliveredRows:
         reviewed = Submission.objects.filter(
             status_changes__judged=Judged.REVIEWED, pk__in=[*self.submissions]
         )
-        by_owner = {pk or number for pk, one in self.submissions.items() if is_by_owner(one)}
-        by_owner |= {number} if is_by_owner(now) else set()
-        return ran_again(gone, standing, by_owner.difference(reviewed.values_list("pk", flat=True)))
+        own = {pk for pk, one in self.submissions.items() if is_by_owner(one)}
+        own = own.difference(reviewed.values_list("pk", flat=True))
+        own |= {number} if is_by_owner(now) else set()
+        return ran_again(gone, standing, own)
 
     @cached_property
     def standing(self) -> pa.Table:

@@ -28,12 +28,7 @@ from leaderboard.submissions.models import LIVE, IdempotencyKey, Judged, Status,
 from leaderboard.submissions.parsing.envelope import Body
 from leaderboard.submissions.parsing.files import Form, UploadedPart, read_body, read_upload
 from leaderboard.submissions.parsing.flat import Fault
-from leaderboard.submissions.queries import (
-    full_runs,
-    submissions_of,
-    taking_back,
-    withheld,
-)
+from leaderboard.submissions.queries import full_runs, submissions_of, taking_back, withheld
 from leaderboard.submissions.services import MatchedRows, append_changes, draft, propose_changes, record
 
 N_NAMED_KEYS = 100
@@ -386,7 +381,7 @@ def _doubts(of: DeliveredRows, changes: list[StatusChange]) -> Iterator[str]:
         is_reviewed = policy.review == Review.MANUAL
         then = "an operator reviews these" if is_reviewed else f"once these count, {no_rank}"
         yield f"outcomes of this agent were taken back: {then}"
-    elif after_board and policy.duplicates == Duplicates.MEAN and taking_back(policy):
+    elif after_board and policy.duplicates == Duplicates.MEAN and statuses:
         yield (
             f"tasks of this agent were delivered before, and a board has shown it since: {_counted_again(of)}"
         )

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import zip_longest
 from typing import Any
 
@@ -41,7 +41,7 @@ from leaderboard.submissions.rows import (
 N_FULL_RUNS = 3  # of an account: that many tell whether it has more than teach
 LOG_LINKS = {"logs", "trajectories"}  # names of links at which a run can be looked at
 
-# What let a submission of the agent's owner count in the place of another, and no operator looked at it
+# Changes that let a delivery of the agent's owner replace another one, without review by an operator
 _UNSEEN = StatusChange.objects.filter(
     submission__replaces=OuterRef("submission"),
     submission__loaded=False,
@@ -473,19 +473,11 @@ def resubmitted(benchmark: Benchmark, *, policy: Policy, upto: int | None = None
 
 def approvals(benchmark: Benchmark, upto: int | None) -> dict[int, int]:
     """The data version at which an operator last approved an agent, by its id."""
-    rows = _upto(Approval.objects.filter(agent__benchmark=benchmark), upto)
-    approved = _latest(rows, "agent_id", benchmark, upto)
-    return {agent: version for agent, (version, _) in approved.items()}
-
-
-def _latest(
-    events: QuerySet[Any], agent: str, benchmark: Benchmark, upto: int | None
-) -> dict[int, tuple[int, datetime]]:
-    latest = events.values_list(agent).annotate(version=Max("data_version"), last=Max("at"))
-    rows = list(latest.order_by("version"))
+    latest = _upto(Approval.objects.filter(agent__benchmark=benchmark), upto).values_list("agent_id")
+    rows = list(latest.annotate(version=Max("data_version")).order_by("version"))
     merged = merged_agents(benchmark, upto) if rows else {}
-    # Of several that are one agent by now the last event counts, for it comes last here.
-    return {merged.get(pk, pk): (version, at) for pk, version, at in rows}
+    # Of several that are one agent by now the last approval counts, for it comes last here.
+    return {merged.get(pk, pk): version for pk, version in rows}
 
 
 def _upto(events: QuerySet[Any], version: int | None) -> QuerySet[Any]:

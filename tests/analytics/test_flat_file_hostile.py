@@ -23,6 +23,7 @@ import pytest
 from pyarrow import parquet
 
 from analytics.flat_file import DELIVERED, FILE, FlatFileError, read
+from analytics.tables import read_table
 
 AS_OF = datetime(2026, 1, 1, tzinfo=UTC)
 ROOT = Path(__file__).resolve().parents[2]
@@ -330,6 +331,9 @@ def test_a_file_has_as_many_rows_as_it_says(tmp_path, memory, n):
     lying = data[:place] + as_varint(n) + data[place + 3 :]
     with pytest.raises(FlatFileError, match=f"says that it has {n:,} rows, and has 25,000; copy it again"):
         read(io.BytesIO(lying), as_of=AS_OF, limits=replace(FILE, memory=memory))
+    (tmp_path / "a.parquet").write_bytes(lying)
+    with pytest.raises(FlatFileError, match=f"says that it has {n:,} rows, and has 25,000; copy it again"):
+        read_table(tmp_path / "a.parquet", as_of=AS_OF)
     with pytest.raises(FlatFileError, match="more than 24,999 rows"):
         read(io.BytesIO(lying), as_of=AS_OF, limits=replace(FILE, memory=memory, n_rows=24_999))
 

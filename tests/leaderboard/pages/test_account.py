@@ -304,10 +304,10 @@ def test_taken_back_after_a_board_showed_it_it_waits_for_an_operator(signed_in, 
 
 
 def test_what_the_form_says_before_a_board_and_where_the_policy_allows_it(signed_in, delivered, toy):
-    told = "If the agent runs these tasks again, or did so since, an operator must approve it."
-    assert told in text_of(signed_in.get(f"/submissions/{delivered.uuid}"))
+    sentence = "If the agent runs these tasks again, or did so since, an operator must approve it."
+    assert sentence in text_of(signed_in.get(f"/submissions/{delivered.uuid}"))
     Policy.objects.create(benchmark=toy, number=2, resubmission="free")
-    assert told not in text_of(signed_in.get(f"/submissions/{delivered.uuid}"))
+    assert sentence not in text_of(signed_in.get(f"/submissions/{delivered.uuid}"))
 
 
 def test_an_operator_may_take_back_what_others_delivered(client, delivered, toy):
