@@ -4,18 +4,10 @@ Source: Neyman 1923 and Imbens & Rubin, *Causal Inference*, 2015, §6.5 (s_d²/N
 The variance function and its rule are this project's own.
 """
 
-from typing import Literal
-
 import numpy as np
-import numpy.typing as npt
 
 from analytics.arrays import FloatArray, Mask
-from analytics.differences.rows import check_variance
 from analytics.errors import CoreError
-
-Method = Literal["none", "repeated trials", "neyman", "variance function"]
-METHODS: tuple[Method, ...] = ("none", "repeated trials", "neyman", "variance function")
-NONE, REPEATED_TRIALS, NEYMAN, VARIANCE_FUNCTION = range(4)
 
 N_AGENTS_OMEGA = 3
 N_TASKS_OMEGA = 15
@@ -23,51 +15,29 @@ N_TRIALS_OMEGA = 3
 
 
 def finite_variances(
-    means: FloatArray,
-    trial_variances: FloatArray | None = None,
-    n_trials: FloatArray | None = None,
-    *,
-    one_trial: Mask | None = None,
-    omega: float | None = None,
-) -> tuple[FloatArray, npt.NDArray[np.int8]]:
-    """Finite-target variances of all pair differences, each by the first rule that applies.
+    means: FloatArray, trial_variances: FloatArray | None = None, n_trials: FloatArray | None = None
+) -> FloatArray:
+    """SE² of all pair differences of means over the common tasks, these tasks given, (n_agents, n_agents).
 
-    `neyman` needs 2 common tasks, the other rules 1. From means alone se2 is s_d²/N, which is also the
-    variance for the target `domain`. Without ω̂ pairs with a single trial are `neyman`.
+    Σ(s²_a/R_a + s²_b/R_b)/N² where both have R ≥ 2 on all common tasks; else, from 2 common tasks on, s_d²/N,
+    which is also the variance for the target `domain`. NaN without either, and on the diagonal.
     means, trial_variances, n_trials: (n_agents, n_tasks); NaN where missing; s² and R both or neither.
-    Returns: (n_agents, n_agents) each; SE² of the difference of means over the common tasks, components with
-        the agent not included, NaN without a rule; the rule's position in `METHODS`, 0 where none applies.
     """
-    means, variances = checked_cells(means, trial_variances, n_trials, one_trial)
-    if omega is not None:
-        check_variance("omega", omega)
+    means, variances = checked_cells(means, trial_variances, n_trials, None)
     valid = (~np.isnan(means)).astype(np.float64)
     x = np.where(valid > 0, means, 0.0)
     n_common = valid @ valid.T
-    sums = x @ valid.T
+    sums, squares = x @ valid.T, x**2 @ valid.T
     n_single = np.isnan(variances) * valid @ valid.T
     repeated = (n_single + n_single.T == 0) & (n_common > 0)
+    noise = np.where(np.isnan(variances), 0.0, variances) @ valid.T
+    sum_squares = squares + squares.T - 2 * (x @ x.T)
     with np.errstate(invalid="ignore", divide="ignore"):
-        rates = sums / n_common
-        parts = (
-            np.where(np.isnan(variances), 0.0, variances) @ valid.T
-            + (omega or 0.0) * rates * (1 - rates) * n_single
-        )
-        se2 = np.asarray(parts + parts.T, dtype=np.float64) / n_common**2
-        if omega is None:
-            squares = x**2 @ valid.T
-            sum_squares = squares + squares.T - 2 * (x @ x.T)
-            centred = sum_squares - (sums - sums.T) ** 2 / n_common
-            se2 = np.where(
-                repeated,
-                se2,
-                np.asarray(np.maximum(centred, 0.0) / (n_common * (n_common - 1)), dtype=np.float64),
-            )
-    other, n_needed = (NEYMAN, 2) if omega is None else (VARIANCE_FUNCTION, 1)
-    method = np.where(n_common >= n_needed, other, NONE)
-    method = np.where(repeated, REPEATED_TRIALS, method).astype(np.int8)
-    np.fill_diagonal(method, NONE)
-    return np.where(method == NONE, np.nan, se2), method
+        centred = np.maximum(sum_squares - (sums - sums.T) ** 2 / n_common, 0.0)
+        neyman = np.where(n_common > 1, centred / (n_common * (n_common - 1)), np.nan)
+        se2 = np.where(repeated, (noise + noise.T) / n_common**2, neyman)
+    np.fill_diagonal(se2, np.nan)
+    return np.asarray(se2, dtype=np.float64)
 
 
 def trial_variance_ratio(

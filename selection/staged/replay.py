@@ -54,7 +54,7 @@ def at_random(
 
 def clear(outcomes: FloatArray, scores: FloatArray) -> Mask:
     """Mark the pairs that differ clearly on all tasks, (n, n)."""
-    se = np.sqrt(finite_variances(outcomes)[0])
+    se = np.sqrt(finite_variances(outcomes))
     with np.errstate(invalid="ignore"):
         return np.asarray(np.abs(scores[:, None] - scores) > SURE * se, dtype=np.bool_)
 

@@ -42,7 +42,7 @@ def clear_pairs(
     trial_variances, n_trials: (n_agents, n_tasks); s² and R of every cell. Where both agents have R ≥ 2 on
         all common tasks the repeated-trial formula holds, else Neyman's; False without a standard error.
     """
-    squared, _ = finite_variances(outcomes, trial_variances, n_trials)
+    squared = finite_variances(outcomes, trial_variances, n_trials)
     y = np.round(scores, DECIMALS)
     return np.asarray(np.abs(y[:, None] - y[None, :]) > Z_CLEAR * np.sqrt(squared), dtype=np.bool_)
 

@@ -13,7 +13,7 @@ from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise
 from analytics.differences.groups import Groups, mean_variance
 from analytics.differences.ranks import rank_sets
 from analytics.differences.rows import ErrorTerm, Facet, Row, agent_variance
-from analytics.differences.trial_variances import METHODS, finite_variances, trial_variance_ratio
+from analytics.differences.trial_variances import finite_variances, trial_variance_ratio
 from analytics.errors import CoreError
 from tests.refusals import refused
 from tests.tables import outcome_table
@@ -54,24 +54,14 @@ def drawn(seed, n, m, share_missing=0.2, share_single=0.0):
     return means, variances, np.where(np.isnan(means), NAN, n_trials)
 
 
-def slow_variance(a, b, cells, omega):
+def slow_variance(a, b, cells):
     """Find SE² of a pair task by task, as the rules are written."""
     means, variances, n_trials = cells
     common = [j for j in range(means.shape[1]) if not math.isnan(means[a, j] + means[b, j])]
     n = len(common)
-    singles = [(i, j) for i in (a, b) for j in common if math.isnan(variances[i, j])]
-    if n == 0:
-        return "none", NAN
-    if singles and omega is None:
-        d = [means[a, j] - means[b, j] for j in common]
-        return ("neyman", np.var(d, ddof=1) / n) if n > 1 else ("none", NAN)
-    total = 0.0
-    for i in (a, b):
-        rate = np.mean([means[i, j] for j in common])
-        for j in common:
-            single = math.isnan(variances[i, j])
-            total += omega * rate * (1 - rate) if single else variances[i, j] / n_trials[i, j]
-    return ("variance function" if singles else "repeated trials"), total / n**2
+    if any(math.isnan(variances[i, j]) for i in (a, b) for j in common):
+        return np.var([means[a, j] - means[b, j] for j in common], ddof=1) / n if n > 1 else NAN
+    return sum(variances[i, j] / n_trials[i, j] for i in (a, b) for j in common) / n**2 if n else NAN
 
 
 # ------------------------------------------------------------------------------------------------ all pairs
@@ -79,72 +69,43 @@ def slow_variance(a, b, cells, omega):
 
 def test_repeated_trials_by_hand():
     # s²/R: a .25/2 and .5/2, b 0/2 and .5/2: (.125 + .25 + 0 + .25)/4.
-    se2, method = finite_variances(
+    se2 = finite_variances(
         np.array([[0.5, 0.5], [1.0, 0.5]]), np.array([[0.25, 0.5], [0.0, 0.5]]), np.full((2, 2), 2.0)
     )
     assert se2[0, 1] == pytest.approx(0.15625, abs=1e-15)
-    assert METHODS[method[0, 1]] == "repeated trials"
     assert np.isnan(np.diag(se2)).all()
-    assert METHODS[method[0, 0]] == "none"
 
 
-def test_neyman_and_variance_function_by_hand():
-    # d = 1, 0, 0: variance 1/3, over 3: 1/9. Rates 2/3 and 1/3: ω(2/9 + 2/9)/3 = ω·4/27.
+def test_neyman_by_hand():
+    # d = 1, 0, 0: variance 1/3, over 3: 1/9.
     means = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
-    assert finite_variances(means)[0][0, 1] == pytest.approx(1 / 9, abs=1e-15)
-    assert finite_variances(means, omega=0.5)[0][0, 1] == pytest.approx(2 / 27, abs=1e-15)
+    assert finite_variances(means)[0, 1] == pytest.approx(1 / 9, abs=1e-15)
 
 
-@pytest.mark.parametrize("omega", [None, 0.3])
 @pytest.mark.parametrize(("share_missing", "share_single"), [(0.0, 0.0), (0.3, 0.0), (0.2, 0.2), (0.8, 0.1)])
-def test_all_pairs_equal_the_rules_task_by_task(omega, share_missing, share_single):
+def test_all_pairs_equal_the_rules_task_by_task(share_missing, share_single):
     for seed in range(3):
         cells = drawn(seed, 7, 9, share_missing, share_single)
-        se2, methods = finite_variances(*cells, omega=omega)
+        se2 = finite_variances(*cells)
         for a, b in np.ndindex(7, 7):
-            if a == b:
-                continue
-            method, variance = slow_variance(a, b, cells, omega)
-            assert METHODS[methods[a, b]] == method
-            assert se2[a, b] == pytest.approx(variance, abs=1e-14, nan_ok=True)
-
-
-def test_the_rule_decides_and_not_the_smaller_variance():
-    # Alike agents: s_d² is 0; and ω makes the other rule the smaller one in the second pair.
-    means = np.array([[1.0, 0.0, 1.0, 0.0], [1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])
-    se2, method = finite_variances(means, omega=0.01)
-    assert set(method[~np.eye(3, dtype=bool)].tolist()) == {METHODS.index("variance function")}
-    assert se2[0, 1] > finite_variances(means)[0][0, 1] == 0.0
-    assert se2[0, 2] < finite_variances(means)[0][0, 2]
-
-
-def test_an_agent_whose_trials_are_copies_counts_one_trial():
-    cells = drawn(4, 3, 8, share_missing=0.0)
-    se2, method = finite_variances(*cells, one_trial=np.array([True, False, False]))
-    assert [METHODS[method[i, j]] for i, j in ((0, 1), (0, 2), (1, 2))] == [
-        "neyman",
-        "neyman",
-        "repeated trials",
-    ]
-    assert se2[0, 1] == finite_variances(cells[0])[0][0, 1]
+            if a != b:
+                assert se2[a, b] == pytest.approx(slow_variance(a, b, cells), abs=1e-14, nan_ok=True)
 
 
 def test_one_common_task_gives_no_neyman_variance_and_none_gives_nothing():
     means = np.array([[1.0, 0.0, NAN], [0.0, NAN, 1.0], [NAN, 1.0, NAN]])
-    assert np.isnan(finite_variances(means)[0]).all()
-    assert METHODS[finite_variances(means, omega=0.5)[1][1, 2]] == "none"
+    assert np.isnan(finite_variances(means)).all()
 
 
 @REPEATABLE
 @given(st.integers(0, 1000))
 def test_agents_and_tasks_in_another_order_change_nothing(seed):
-    cells = drawn(seed, 5, 6)
+    cells = drawn(seed, 5, 6, share_single=0.1)
     rng = np.random.default_rng(seed)
     rows, columns = rng.permutation(5), rng.permutation(6)
-    moved_se2, moved_method = finite_variances(*(part[np.ix_(rows, columns)] for part in cells), omega=0.4)
-    se2, method = finite_variances(*cells, omega=0.4)
-    assert moved_se2 == pytest.approx(se2[np.ix_(rows, rows)], abs=1e-14, nan_ok=True)
-    assert (moved_method == method[np.ix_(rows, rows)]).all()
+    moved = finite_variances(*(part[np.ix_(rows, columns)] for part in cells))
+    se2 = finite_variances(*cells)
+    assert moved == pytest.approx(se2[np.ix_(rows, rows)], abs=1e-14, nan_ok=True)
     assert se2 == pytest.approx(se2.T, abs=0, nan_ok=True)
 
 
@@ -167,15 +128,16 @@ def test_the_ratio_of_trial_variance_by_hand():
 def test_terminal_bench_differences_for_two_targets(real_rows):
     table = real_table(real_rows("terminal_bench_core_011"))
     cells = (table.means, table.trial_variances, table.n_trials)
-    omega = trial_variance_ratio(*cells)
-    (full, method), (domain, _) = finite_variances(*cells, omega=omega), finite_variances(table.means)
+    omega, rows = trial_variance_ratio(*cells), [Row(*own) for own in zip(*cells, strict=True)]
+    own = np.array([score(row, "full", omega=omega).interval.se ** 2 for row in rows])
+    full, domain = own[:, None] + own, finite_variances(table.means)
     pairs = np.triu_indices(table.n_agents, 1)
     errors = np.sqrt([full[pairs], domain[pairs]])
     print(f"\nterminal_bench_core_011: {pairs[0].size} pairs, ω̂ {omega:.3f}; SE for full, domain, ratio")
     for a in range(table.n_agents - 1):
         pair = np.sqrt([full[a, a + 1], domain[a, a + 1]])
         print(f"{table.agents[a]:>28} - {table.agents[a + 1]:<28} {pair[0]:.4f} {pair[1]:.4f} "
-              f"{pair[1] / pair[0]:.2f} {METHODS[method[a, a + 1]]}")  # fmt: skip
+              f"{pair[1] / pair[0]:.2f}")  # fmt: skip
     print(f"medians {np.median(errors, axis=1).round(4)}, ratio {np.median(errors[1] / errors[0]):.2f}")
     assert 1.8 < np.median(errors[1] / errors[0]) < 2.6
 
@@ -464,13 +426,11 @@ def test_shapes_that_differ_and_impossible_components_are_refused():
     with pytest.raises(CoreError, match=r"trial variances \(2, 3\) and numbers of trials \(3, 2\)"):
         finite_variances(ones, ones, ones.T)
     with pytest.raises(CoreError, match="one_trial: float64"):
-        finite_variances(ones, one_trial=np.ones(2))
+        trial_variance_ratio(ones, None, None, one_trial=np.ones(2))
     with pytest.raises(CoreError, match="not agents by tasks"):
         finite_variances(ones[0])
     with pytest.raises(CoreError, match="two agents' cells"):
         compare(Row(np.ones(2)), Row(np.ones(3)))
-    with pytest.raises(CoreError, match="omega: a variance of nan"):
-        finite_variances(ones, omega=NAN)
     row = Row(np.array([0.0, 1.0]))
     for facet in (Facet("run", -1.0), Facet("run", None, math.inf)):
         with pytest.raises(CoreError, match="run: a variance of"):
