@@ -4,8 +4,7 @@ Lengths along the ranks are percents of the width, so that the drawing takes the
 circles stay round. A filled bar could be the best, an outlined one is not clearly worse, a thin one is.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import Literal
 
 from django.utils.html import format_html
@@ -80,7 +79,6 @@ BARS: dict[Standing, tuple[float, str, str]] = {  # thickness, fill, outline
     "muted": (3, "muted", ""),
 }
 HEIGHT, EDGE, REACH = 16, 3.5, 1.5  # px; percents: margin of the scale, of a bar beyond its ranks
-STRIP_WIDTH, STRIP_HEIGHT, N_STRIP = 120, 60, 10
 
 
 def standing(*, could_be_best: bool, is_tied: bool | None, is_leader: bool = True) -> Standing:
@@ -109,25 +107,11 @@ def rank_bar(rank: int, ranks: RankBar, n: int) -> SafeString:
     )
 
 
-def rank_strip(rows: Iterable[RankBar], n: int) -> SafeString:
-    at, pitch = scale(n), STRIP_HEIGHT / N_STRIP
-    bars = [
-        _bar(ranks, at, round(pitch * (place + 0.5), 2), 0.5)
-        for place, ranks in enumerate(islice(rows, N_STRIP))
-    ]
-    return format_html(
-        '<svg class="plot strip" width="{}" height="{}" aria-hidden="true" focusable="false">{}</svg>',
-        STRIP_WIDTH,
-        STRIP_HEIGHT,
-        SafeString("".join(bars)),
-    )
-
-
-def _bar(ranks: RankBar, at: LinearScale, middle: float, size: float = 1) -> SafeString:
+def _bar(ranks: RankBar, at: LinearScale, middle: float) -> SafeString:
     lower, upper, marked = ranks
     thick, fill, outline = BARS[marked]
-    edge = 1.6 * size if outline else 0  # half of it lies outside
-    thick = thick * size - edge
+    edge = 1.6 if outline else 0  # half of it lies outside
+    thick -= edge
     return format_html(
         '<rect {}{} x="{}%" y="{}" width="{}%" height="{}" rx="{}"/>',
         paint(fill=fill, stroke=outline, css=marked),

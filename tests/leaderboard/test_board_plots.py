@@ -21,7 +21,7 @@ from leaderboard.plots.pareto import (
     front,
     pareto,
 )
-from leaderboard.plots.ranks import EDGE, REACH, STRIP_HEIGHT, STRIP_WIDTH, rank_bar, rank_strip
+from leaderboard.plots.ranks import EDGE, REACH, rank_bar
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -257,15 +257,3 @@ class TestRankBar:
 
     def test_it_is_few_nodes(self):
         assert len(re.findall(r"<\w", rank_bar(2, (1, 4, "tied"), 9))) == 3
-
-
-def test_a_strip_holds_the_first_ten_one_under_the_other():
-    svg = rank_strip([(place, place + 1, "tied") for place in range(1, 15)], 20)
-    assert f'width="{STRIP_WIDTH}" height="{STRIP_HEIGHT}"' in svg
-    middles = [
-        float(y) + float(h) / 2
-        for y, h in re.findall(r' y="([\d.]+)" width="[\d.]+%" height="([\d.]+)"', svg)
-    ]
-    assert middles == pytest.approx([STRIP_HEIGHT / 10 * (place + 0.5) for place in range(10)])
-    starts = [start for start, _, _ in shape(svg)[0]]
-    assert starts == sorted(starts)
