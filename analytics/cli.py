@@ -6,7 +6,6 @@ Studies of methods are commands of `analytics.research`.
 
 import argparse
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +15,6 @@ from analytics import cli_variance, harness, tee, trials
 from analytics.command_line import (
     MAX_DRAWS,
     MAX_SEED,
-    REFUSED,
     TABLE,
     Answer,
     Parser,
@@ -42,15 +40,10 @@ HARNESS_COLUMNS = ("model", "task", "run", "outcome")
 HARNESS_MARKS = ("valid", "covered")
 ON_A_BOARD = "a board computes ICC over all tasks of an agent; here: tasks that all agents repeated"
 ON_A_BOARD_OF_SEVERAL = "a board has an ICC column for one condition only; here each condition has a row"
-MOVED = ("pairwise", "surrogate", "turns", "panels", "gaming")  # to analytics.research
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, or 2 for a refusal."""
-    name = next(iter(sys.argv[1:] if arguments is None else arguments), "")
-    if name in MOVED:
-        sys.stderr.write(f"python -m analytics {name}: now python -m analytics.research {name}\n")
-        return REFUSED
     parser = Parser(prog="python -m analytics", description="Estimate how much of a score is noise.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     cli_variance.add(commands)

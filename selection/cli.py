@@ -30,7 +30,6 @@ from analytics.command_line import (
     MAX_PROCESSES,
     MAX_SEED,
     MAX_SPLITS,
-    REFUSED,
     Answer,
     Parser,
     add_command,
@@ -50,15 +49,10 @@ if TYPE_CHECKING:
     from selection.schema.board import Standings
     from selection.watch import MonitorReplay
 
-MOVED = ("adaptive", "next")  # to analytics.research
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, or 2 for a refusal."""
     name = next(iter(sys.argv[1:] if arguments is None else arguments), "")
-    if name in MOVED:
-        sys.stderr.write(f"python -m selection {name}: now python -m analytics.research {name}\n")
-        return REFUSED
     return run(_parser(name), arguments)
 
 

@@ -70,7 +70,7 @@ def test_the_wheel_holds_the_packages_with_templates_and_static_files_and_nothin
     expected = {path for package in PACKAGES for path in below(package)}
     expected |= {f"leaderboard/{path}" for folder in ("templates", "static") for path in below(folder)}
     held = {path for path in wheel.namelist() if ".dist-info/" not in path}
-    assert held == expected | {"bandstand_client.py", "tuning.py"}
+    assert held == expected | {"bandstand_client.py"}
     apps = {path.parent.name for path in (ROOT / "leaderboard").glob("*/migrations")}
     assert apps
     assert all(f"leaderboard/{app}/migrations/0001_initial.py" in held for app in apps)

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from analytics.cli import MOVED, main
+from analytics.cli import main
 from analytics.research.cli import main as research
 
-RESEARCH = (*MOVED, "adaptive", "next")
+RESEARCH = ("adaptive", "gaming", "next", "pairwise", "panels", "surrogate", "turns")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analytics.cli import MOVED, main
+from analytics.cli import main
 from analytics.trials import expected_maximum
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -539,19 +539,6 @@ def test_help_tells_every_command(capsys):
     assert ended.value.code == 0
     printed = capsys.readouterr().out
     assert all(name in printed for name in ("variance", "dstudy", "icc", "harness", "table"))
-
-
-@pytest.mark.parametrize("name", MOVED)
-def test_a_command_that_moved_names_the_new_one(name, capsys):
-    assert main([name, "file.csv"]) == 2
-    line = f"python -m analytics {name}: now python -m analytics.research {name}\n"
-    assert capsys.readouterr() == ("", line)
-
-
-def test_tuning_names_where_it_moved():
-    ended = subprocess.run([sys.executable, "-m", "tuning", "run"], cwd=ROOT, capture_output=True, text=True)
-    result = "python -m tuning: now python -m analytics.research.tuning\n"
-    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", result)
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from analytics import programs
-from selection.cli import MOVED, main
+from selection.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,valid"
@@ -624,10 +624,3 @@ def test_a_file_with_groups_says_what_they_are_taken_for(answer, tmp_path):
     assert alone["targets"]["domain"]["note"] == "tasks are taken as independent"
     named = answer("ranks", path, "--target", "domain", "--groups", "category:cluster")
     assert named["note"] == "no task has a category: tasks are taken as independent"
-
-
-@pytest.mark.parametrize("name", MOVED)
-def test_a_command_that_moved_names_the_new_one(name, refusal):
-    assert (
-        refusal(name, "file.csv") == f"python -m selection {name}: now python -m analytics.research {name}\n"
-    )
