@@ -37,7 +37,6 @@ from leaderboard.terminal.help import COMMANDS  # noqa: E402 - as above
 from selection import cli as selection  # noqa: E402 - as above
 
 WRITTEN = "Written by `python tools/reference.py`."
-FORMER = ("move-in", "move-out")
 BASIC_SETTINGS = ("DATABASE_URL", "SECRET_KEY", "ALLOWED_HOSTS", "SITE_URL", "TLS_HEADER", "EMAIL_URL")
 PROGRAMS = (
     ("python -m selection", selection.main),
@@ -133,7 +132,7 @@ def service_parsers() -> dict[str, dict[str, argparse.ArgumentParser]]:
     """Return the parsers of the commands of `manage.py`, by group."""
     groups: dict[str, dict[str, argparse.ArgumentParser]] = {group: {} for group in COMMANDS}
     for name, application in sorted(get_commands().items()):
-        if application == "leaderboard.terminal" and name not in FORMER:
+        if application == "leaderboard.terminal":
             command = load_command_class(application, name)
             group = next(group for group, texts in COMMANDS.items() if name in texts)
             groups[group][name] = command.create_parser("manage.py", name)

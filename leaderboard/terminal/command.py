@@ -111,18 +111,6 @@ class StudyCommand(BenchmarkCommand):
             self.stdout.write(f"\nNext: {PROGRAM} recompute {study.benchmark} (to use this on the board)")
 
 
-class RenamedCommand(ServiceCommand):
-    """A former name of a command: says the new one, whatever the arguments, and ends with exit code 2."""
-
-    renamed_to = ""
-
-    def run_from_argv(self, argv: list[str]) -> None:
-        super().run_from_argv(argv[:2])
-
-    def handle(self, *_: Any, **__: Any) -> None:
-        raise CommandError(f"This command has a new name: `{self.renamed_to}`.", returncode=2)
-
-
 @contextmanager
 def refusals_as_errors() -> Iterator[None]:
     """Turn a refusal into the command's error, with a line for each fault."""

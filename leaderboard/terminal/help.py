@@ -63,8 +63,6 @@ COMMANDS = {
         "merge": (
             "Join two names of one agent: all results of the first, past and future, count for the second."
         ),
-        "move-in": "Former name of `import-benchmark`.",
-        "move-out": "Former name of `export-benchmark`.",
         "rename": "Give an agent another name.",
         "restore": "Read a file of `backup` into an empty database with pg_restore, all or nothing.",
         "run-job": "Run one long job of the scheduler.",

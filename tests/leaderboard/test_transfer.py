@@ -7,7 +7,7 @@ import zipfile
 import pytest
 from django.apps import apps
 from django.contrib.postgres.fields import ArrayField
-from django.core.management import CommandError, call_command, load_command_class
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.models import IntegerField
 from django.test import Client
@@ -280,12 +280,3 @@ def test_every_column_that_points_somewhere_is_moved():
             is_loose = field.attname.endswith("_id") and field.related_model is None
             assert (is_array or is_loose) == ((model, field.attname) in BY_NUMBER), field
     assert Board in PATHS
-
-
-@pytest.mark.parametrize(("old", "new"), [("move-in", "import-benchmark"), ("move-out", "export-benchmark")])
-def test_a_former_name_answers_with_the_new_one(old, new, capsys):
-    command = load_command_class("leaderboard.terminal", old)
-    with pytest.raises(SystemExit) as ended:
-        command.run_from_argv(["manage.py", old, "toy.zip", "--slug", "here", "--force"])
-    assert ended.value.code == 2
-    assert capsys.readouterr() == ("", f"CommandError: This command has a new name: `{new}`.\n")

@@ -1,6 +1,0 @@
-from leaderboard.terminal.command import RenamedCommand
-
-
-class Command(RenamedCommand):
-    help = "Former name of `export-benchmark`."
-    renamed_to = "export-benchmark"
