@@ -155,11 +155,6 @@ def is_web(address: str) -> bool:
 
 
 @register.filter
-def or_not_stated(text: str) -> str:
-    return text or NOT_STATED
-
-
-@register.filter
 def or_not_known(text: str) -> str:
     return text or NONE
 
