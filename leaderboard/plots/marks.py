@@ -38,7 +38,6 @@ PAINT = {
     "lead": "#0b5563",
     "tied": "#3f8fa0",
     "worse": "#79828a",
-    "tint": "#e6f1f2",
     "pareto": "#b3450f",
     "caution": "#7a4206",
     "band": "#efe3f4",
