@@ -177,10 +177,6 @@ class UnbalancedLikelihood:
     groups: Sequence[CodeArray]
     design: FloatArray
 
-    def value_and_gradient(self, parameters: FloatArray) -> tuple[float, FloatArray]:
-        """Q(φ) and ∂Q/∂φ."""
-        return self.criterion.value_and_gradient(parameters)
-
     def information(self, parameters: FloatArray) -> FloatArray:
         """Average information, shape (n_terms + 1, n_terms + 1)."""
         return self.criterion.at(parameters).information

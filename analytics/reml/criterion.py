@@ -176,11 +176,6 @@ class Criterion:
         """Evaluate at θ = (σ_1², …, σ_T², σ²), shape (n_terms + 1,), the last one above 0."""
         return Evaluation(self, np.asarray(theta, dtype=np.float64))
 
-    def value_and_gradient(self, theta: npt.ArrayLike) -> tuple[float, FloatArray]:
-        """Criterion and its gradient at θ, shape (n_terms + 1,)."""
-        evaluation = self.at(theta)
-        return evaluation.value, evaluation.gradient
-
 
 class Evaluation:
     """One factorisation, and what follows from it; each part is computed when it is first asked for."""

@@ -33,9 +33,6 @@ class Refits:
 class Likelihood(Protocol):
     """The restricted likelihood of one data set as a function of φ, residual last."""
 
-    def value_and_gradient(self, parameters: FloatArray) -> tuple[float, FloatArray]:
-        """Q(φ) and ∂Q/∂φ, shape (n_terms + 1,)."""
-
     def information(self, parameters: FloatArray) -> FloatArray:
         """I(φ), half the Hessian of Q or its expectation, shape (n_terms + 1, n_terms + 1)."""
 
@@ -108,16 +105,6 @@ class VarianceFit:
     def boundary(self) -> tuple[str, ...]:
         """Terms whose variance is exactly 0."""
         return tuple(name for name, variance in self.components.items() if variance == 0.0)
-
-    def component(self, name: str) -> float:
-        """σ̂_T² of a term, its factors named in any order; σ̂_ρ² for `Residual`."""
-        if name == RESIDUAL:
-            return self.residual
-        wanted = frozenset(name.split(":"))
-        for term, variance in zip(self.terms, self.variances, strict=True):
-            if term.factors == wanted:
-                return float(variance)
-        raise CoreError(f"no term {name}; the model has {', '.join(self.names)}", code="term_unknown")
 
     def free(self) -> CodeArray:
         """Positions in φ̂ of the components off the boundary."""

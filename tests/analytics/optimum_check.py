@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
+from analytics.reml.strata import Strata
 from analytics.reml.variance_components import VarianceFit
 
 GRADIENT_TOLERANCE = 1e-3
@@ -47,6 +48,14 @@ class OptimumCheck:
         )
 
 
+def value_and_gradient(fit: VarianceFit, at: np.ndarray) -> tuple[float, np.ndarray]:
+    """Q(φ) and its gradient, of a balanced or an unbalanced fit."""
+    if isinstance(fit.likelihood, Strata):
+        return fit.likelihood.value_and_gradient(at)
+    point = fit.likelihood.criterion.at(at)
+    return point.value, point.gradient
+
+
 def check_optimum(fit: VarianceFit, rng: np.random.Generator, n_restarts: int = 3) -> OptimumCheck:
     """Look at gradient and curvature at φ̂, and minimise Q again from other starts by L-BFGS-B.
 
@@ -60,7 +69,7 @@ def check_optimum(fit: VarianceFit, rng: np.random.Generator, n_restarts: int = 
         0 leaves `best_restart` at 0.
     """
     free, at = fit.free(), fit.parameters
-    slopes = fit.likelihood.value_and_gradient(at)[1]
+    slopes = value_and_gradient(fit, at)[1]
     hessian = _log_hessian(fit, free)
     fixed = np.setdiff1d(np.arange(at.size), free)
     return OptimumCheck(
@@ -80,7 +89,7 @@ def _log_hessian(fit: VarianceFit, free: np.ndarray, step: float = 1e-4) -> np.n
         for sign in (1.0, -1.0):
             moved = fit.parameters
             moved[position] *= np.exp(sign * step)
-            sides.append((moved * fit.likelihood.value_and_gradient(moved)[1])[free])
+            sides.append((moved * value_and_gradient(fit, moved)[1])[free])
         rows.append((sides[0] - sides[1]) / (2.0 * step))
     hessian = np.array(rows)
     return np.asarray((hessian + hessian.T) / 2.0, dtype=np.float64)
@@ -92,7 +101,7 @@ def _restart(fit: VarianceFit, rng: np.random.Generator) -> float:
     start = (fit.parameters / total + 0.05) * np.exp(rng.standard_normal(fit.parameters.size))
 
     def shifted(share: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slopes = fit.likelihood.value_and_gradient(share * total)
+        value, slopes = value_and_gradient(fit, share * total)
         return value - fit.criterion, slopes * total
 
     lowest = [(0.0, None)] * len(fit.terms) + [(0.01 * fit.residual / total, None)]

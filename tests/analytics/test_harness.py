@@ -211,7 +211,7 @@ def test_anova_equals_reml_where_both_apply(chapter):
     fitted = reml.fit(columns, x[places], random=" + ".join(TERMS[:-1]))
     result = h.variance_components(chapter[0]).variances
     for term in TERMS[:-1]:
-        assert fitted.component(term) == pytest.approx(result[term], rel=1e-5)
+        assert fitted.components[term] == pytest.approx(result[term], rel=1e-5)
     assert fitted.residual == pytest.approx(result["residual"], rel=1e-5)
 
 
