@@ -25,12 +25,12 @@ Bits = npt.NDArray[np.uint64]
 refuse = partial(CoreError, code="sample_malformed")
 
 
-def midranks(x: npt.ArrayLike, axis: int = -1) -> FloatArray:
-    """Ranks from 1 along an axis, equal values (after rounding to 1e-9) sharing the mean of theirs."""
+def midranks(x: npt.ArrayLike) -> FloatArray:
+    """Ranks from 1 along the last axis, equal values (after rounding to 1e-9) sharing the mean of theirs."""
     values = np.asarray(x, dtype=np.float64)
     if not np.isfinite(values).all():
         raise refuse("a value that is missing or infinite has no rank")
-    return np.moveaxis(_midranks(np.moveaxis(values, axis, -1)), -1, axis)
+    return _midranks(values)
 
 
 def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:

@@ -55,7 +55,7 @@ GROUPS: dict[str, tuple[tuple[str, str, str], ...]] = {
 STAFF_ONLY = {"accounts_user_changelist"}
 
 
-def navigation(site: Any, request: HttpRequest) -> list[dict[str, Any]]:
+def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """The groups with their links; each table checks permission by itself as well."""
     is_staff = bool(request.user.is_staff)
     return [
@@ -140,7 +140,7 @@ class Desk(UnfoldAdminSite):
         return TemplateResponse(request, "backoffice/audit.html", context)
 
     def get_sidebar_list(self, request: HttpRequest) -> list[dict[str, Any]]:
-        groups = navigation(self, request)
+        groups = navigation(request)
         for group in groups:
             group["items"] = self._get_navigation_items(request, group["items"])
         return groups

@@ -103,7 +103,7 @@ def board_page(benchmark: Benchmark, params: QueryDict, *, number: int | None = 
         "unknown": board_query.unknown(query, is_ranked=is_ranked),
         "agents": reverse("pages:agent", args=[benchmark.slug, 0]).removesuffix("0"),
     }
-    return page | _sentences(page) | _rows(page, shown) | _bar(page, shown, believed.values())
+    return page | _sentences(page) | _rows(page, shown) | _bar(page, believed.values())
 
 
 def choose_target(standings: Standings, wanted: str = "") -> str:
@@ -227,7 +227,7 @@ def _rows(page: dict[str, Any], shown: Sequence[BoardLine]) -> dict[str, Any]:
     }
 
 
-def _bar(page: dict[str, Any], shown: Sequence[BoardLine], costs: Any) -> dict[str, Any]:
+def _bar(page: dict[str, Any], costs: Any) -> dict[str, Any]:
     query, reference, lines = page["query"], page["reference"], page["lines"]
     filters, leader, slug = board_query.filters_of(query), leader_of(lines), page["board"].benchmark.slug
     defaults = {

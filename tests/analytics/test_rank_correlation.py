@@ -37,7 +37,7 @@ def matrix_of(rows):
 
 def test_midranks_share_the_mean_of_their_places():
     assert midranks([0.3, 0.1, 0.3, 0.2]).tolist() == [3.5, 1.0, 3.5, 2.0]
-    assert midranks([[1.0, 0.0], [1.0, 2.0]], axis=0).tolist() == [[1.5, 1.0], [1.5, 2.0]]
+    assert midranks([[1.0, 1.0], [0.0, 2.0]]).tolist() == [[1.5, 1.5], [1.0, 2.0]]
 
 
 def test_what_is_equal_to_nine_decimals_is_a_tie():

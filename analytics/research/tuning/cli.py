@@ -72,7 +72,7 @@ def _status(arguments: argparse.Namespace) -> Answer:
 
 def _front(arguments: argparse.Namespace) -> Answer:
     store = _store(arguments)
-    front = front_values(store.study, protocol.trials_of(store))
+    front = front_values(protocol.trials_of(store))
     if front is None:
         raise CoreError("no trial of the search has figures yet", code="not_yet")
     return Answer(front)

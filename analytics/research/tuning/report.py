@@ -31,7 +31,6 @@ from analytics.research.tuning.protocol import (
 )
 from analytics.research.tuning.search import SearchTrial, best, converged
 from analytics.research.tuning.store import Store
-from analytics.research.tuning.study import HarnessStudy
 
 NOT_RUN = "not run yet"
 
@@ -95,7 +94,7 @@ def as_plain(store: Store) -> dict[str, Any]:
         "baseline": first,
         "best": top,
         "candidates": measured,
-        "front": front_values(study, trials),
+        "front": front_values(trials),
         "ablations": None,
         "stability": None,
         "metadata": {**study.metadata, "task count": str(len(study.tasks))},
@@ -126,7 +125,7 @@ def phase(store: Store, trials: Sequence[SearchTrial], measured: Sequence[Any]) 
     return 5 if len(measured) == len(chosen_of(trials)) else 2
 
 
-def front_values(study: HarnessStudy, trials: Sequence[SearchTrial]) -> dict[str, Any] | None:
+def front_values(trials: Sequence[SearchTrial]) -> dict[str, Any] | None:
     """Trials that none beats in (R, D, C, −cost), of those with all runs; None before the first.
 
     The hypervolume is over R, min(D, 3)/3, C and the share of the dearest trial's cost that is spared, from
