@@ -16,6 +16,7 @@ from analytics.names import letters
 from leaderboard.catalog.models import Agent, Assigning, Benchmark, MissingPlaces, Policy
 from leaderboard.catalog.queries import active_tasks, policy_in_force
 from leaderboard.operations.models import Assignment, Mode
+from leaderboard.studies.answers import words
 from leaderboard.studies.models import StagedStudy
 from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.studies.receipt import AgentContext, means_of
@@ -113,7 +114,7 @@ def absent(
         )
         yield (
             f"{len(lacks):,} of the {len(names):,} tasks asked for {'has' if len(lacks) == 1 else 'have'} "
-            f"no outcome ({first(lacks)}): until all are delivered, {meanwhile}"
+            f"no outcome ({words.first_names(lacks, N_NAMED)}): until all are delivered, {meanwhile}"
         )
 
 
@@ -136,18 +137,13 @@ def uneven(
         yield f"{of_some}, and others none: until all are delivered, missing results count as failures"
         return
     yield (
-        f"{of_some}: on each only {counting(fewest)}, as many as there are of the fewest ({first(few)}); "
-        f"{IN_ORDER}"
+        f"{of_some}: on each only {counting(fewest)}, as many as there are of the fewest "
+        f"({words.first_names(few, N_NAMED)}); {IN_ORDER}"
     )
 
 
 def counting(n: int) -> str:
     return "one trial counts" if n == 1 else f"{n:,} trials count"
-
-
-def first(names: Sequence[str], n: int = N_NAMED) -> str:
-    more = f" and {len(names) - n:,} more" if len(names) > n else ""
-    return ", ".join(names[:n]) + more
 
 
 TrialDelivery = tuple[pa.Table, Submission]

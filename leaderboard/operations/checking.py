@@ -114,7 +114,11 @@ def _beyond(of: DeliveredRows) -> Iterator[str]:
         fewest, most = min(there.values(), default=0), of.most_trials(part)
         if most and fewest > most and part.keys() <= {task for task, _ in there}:
             tasks = "of the other tasks" if part is of.rest else "task asked for"
-            tasks += f" ({asking.first(list(part.values()))})" if part in of.blocks[1:] else ""
+            tasks += (
+                f" ({words.first_names(list(part.values()), asking.N_NAMED)})"
+                if part in of.blocks[1:]
+                else ""
+            )
             yield f"there are {fewest:,} trials of each {tasks}, and the score takes {most:,}: {why}"
 
 

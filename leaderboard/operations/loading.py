@@ -442,8 +442,7 @@ class _Load:
 
 
 def _named(owned: Sequence[Agent]) -> str:
-    named = ", ".join(f"{agent.name} ({agent.owner})" for agent in owned[:MAX_NAMED])
-    return named + (f" and {len(owned) - MAX_NAMED:,} more" if len(owned) > MAX_NAMED else "")
+    return words.first_names([f"{agent.name} ({agent.owner})" for agent in owned], MAX_NAMED)
 
 
 def _outcome_text(row: dict[str, object]) -> str:

@@ -14,7 +14,6 @@ from leaderboard.called import set_command
 from leaderboard.catalog.models import Benchmark, MissingPlaces, Policy, Task
 from leaderboard.catalog.queries import active_tasks, policy_in_force
 from leaderboard.errors import Conflict
-from leaderboard.operations.asking import first
 from leaderboard.operations.policies import with_missing_decided
 from leaderboard.operations.services import known_reruns
 from leaderboard.studies.answers import AtTarget, Standings, words
@@ -119,7 +118,7 @@ def _ranks(before: Standings, after: Standings) -> Iterator[str]:
     old, new = ({line.agent: line.at[one.target].rank for line in one.agents} for one in (before, after))
     moved = [agent for agent in new if new[agent] != old.get(agent)]
     if moved:
-        sentence = first(
+        sentence = words.first_names(
             [f"{agent} {_rank(old.get(agent))} → {_rank(new[agent])}" for agent in moved], N_NAMED
         )
         yield f"{len(moved):,} of {words.counted(len(new), 'agent')} would change rank: {sentence}."

@@ -18,7 +18,6 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.errors import Conflict
 from leaderboard.operations.acting import acting
-from leaderboard.operations.asking import first
 from leaderboard.operations.events import emit
 from leaderboard.operations.models import (
     Alert,
@@ -30,7 +29,7 @@ from leaderboard.operations.models import (
 )
 from leaderboard.operations.queries import locked_benchmark
 from leaderboard.operations.runs import Progress
-from leaderboard.studies.answers import replay_row
+from leaderboard.studies.answers import replay_row, words
 from leaderboard.studies.models import ESTIMATOR_VERSION, TaskSubset
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.rules import rules_sha256
@@ -148,7 +147,7 @@ def obstacle_to(reselection: Reselection) -> str:
     proposed = {task for variant in content["variants"].values() for task in variant.get("tasks", ())}
     retired = benchmark.tasks.filter(name__in=proposed).exclude(retired_at=None).order_by("name")
     names = list(retired.values_list("name", flat=True))
-    return f"retired since: {first(names, N_NAMED)}" if names else ""
+    return f"retired since: {words.first_names(names, N_NAMED)}" if names else ""
 
 
 # ----------------------------------------------------------------------------------------------- proposing

@@ -50,12 +50,14 @@ def compare_runs(submission: Submission, flat: FlatFile) -> RunAgreement:
     drawn = _drawn(submission, first, max(len(second), N_FEWEST))
     if others := sorted(set(second).difference(drawn)):
         raise Refusal(
-            f"Not drawn, but in the file: {_named(others)}. Run the tasks that --draw {len(drawn)} names.",
+            f"Not drawn, but in the file: {words.first_names(others, N_NAMED)}. "
+            f"Run the tasks that --draw {len(drawn)} names.",
             code="not_the_drawn_tasks",
         )
     if lacking := [task for task in drawn if task not in second]:
         raise Refusal(
-            f"Drawn, but without a valid outcome in the file: {_named(lacking)}.", code="not_the_drawn_tasks"
+            f"Drawn, but without a valid outcome in the file: {words.first_names(lacking, N_NAMED)}.",
+            code="not_the_drawn_tasks",
         )
     _check_conditions(settings[np.isin(tasks, drawn)], flat)
     graded = flat.valid & ~np.isin(flat.outcome, PASS_FAIL)
@@ -87,11 +89,6 @@ def _check_conditions(own: npt.NDArray[np.int32], flat: FlatFile) -> None:
 def _require_same(differences: Iterable[str]) -> None:
     if message := "; ".join(differences):
         raise Refusal(f"The file is of another run: {message}.", code="not_the_same_run")
-
-
-def _named(tasks: list[str]) -> str:
-    more = tasks[N_NAMED:]
-    return ", ".join(tasks[:N_NAMED]) + (f" and {len(more):,} more" if more else "")
 
 
 def _drawn(submission: Submission, tasks: Collection[str], n: int) -> list[str]:
