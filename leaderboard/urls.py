@@ -9,7 +9,6 @@ from allauth.account.views import LoginView
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.urls import include, path
 from django.views import defaults
@@ -47,18 +46,11 @@ def _page_or_problem(status: HTTPStatus, page: Callable[..., HttpResponse]) -> C
 
 
 _broken = _page_or_problem(HTTPStatus.INTERNAL_SERVER_ERROR, defaults.server_error)
-_away = _page_or_problem(
-    HTTPStatus.SERVICE_UNAVAILABLE, lambda request: render(request, "503.html", status=503)
-)
 
 
 def handler500(request: HttpRequest) -> HttpResponse:
     """Called while the error is handled: a database that is away is no fault of ours, and comes back."""
-    if not isinstance(sys.exception(), OperationalError):
-        return _broken(request)
-    answer = _away(request)
-    answer["Retry-After"] = RETRY_AFTER
-    return answer
+    return unavailable(request) if isinstance(sys.exception(), OperationalError) else _broken(request)
 
 
 handler400 = _page_or_problem(HTTPStatus.BAD_REQUEST, defaults.bad_request)

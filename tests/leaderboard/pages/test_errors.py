@@ -10,6 +10,7 @@ from django.views.defaults import permission_denied
 
 from leaderboard.operations.benchmarks import create_benchmark
 from leaderboard.pages import home
+from leaderboard.urls import handler500
 
 
 def fail(error):
@@ -94,6 +95,19 @@ def test_a_database_that_does_not_answer(client, db, monkeypatch, error):
     assert b"Back in a moment" in response.content
     assert b"the server is gone" not in response.content
     assert "style-src 'self'" in response["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    ("path", "told"), [("/", b"Back in a moment"), ("/api/v1/", b"database_unavailable")]
+)
+def test_a_database_that_is_away_before_a_view_is_reached(rf, path, told):
+    try:
+        raise OperationalError("the server is gone")
+    except OperationalError:
+        response = handler500(rf.get(path))
+    assert (response.status_code, response["Retry-After"]) == (503, "5")
+    assert response["Cache-Control"] == "no-store"
+    assert told in response.content
 
 
 # ---------------------------------------------------------------------------------- what to do about it
