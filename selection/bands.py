@@ -17,6 +17,7 @@ from scipy.special import betainc
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.outcome_table import OutcomeTable
+from analytics.text import counted
 from selection.errors import SelectionError
 
 Stage = Literal["none", "provisional", "stable"]
@@ -214,8 +215,8 @@ def table_band(
     rows = complete[latest_agents([table.dates[i] for i in complete], history_window)]
     if weights is not None and weights.shape != (table.n_agents,):
         raise SelectionError(f"weights {weights.shape} for {table.n_agents} agents", code="shape")
-    counted = None if weights is None else weights[rows]
-    return mid_range(table.means[rows], counted, lo=lo, hi=hi, widening=widening)
+    of_rows = None if weights is None else weights[rows]
+    return mid_range(table.means[rows], of_rows, lo=lo, hi=hi, widening=widening)
 
 
 def _weighted_counts(outcomes: FloatArray, weights: FloatArray) -> FloatArray:
@@ -250,10 +251,6 @@ def _is_suited(tried: tuple[Attempt, ...], n_tasks: int) -> bool:
     return bool(tried) and _is_enough(tried[-1].k, n_tasks)
 
 
-def _counted(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
-
-
 def _range(attempt: Attempt) -> str:
     lo, hi = (f"{round(100 * edge, 4):g}%" for edge in (attempt.lo, attempt.hi))
     return f"from {lo} to {hi}"
@@ -274,18 +271,18 @@ def _reason(
     n_estimated: int,
 ) -> str:
     if not tried:
-        complete = f"only {_counted(n_complete, 'full run')}" if n_complete else "no full run yet"
+        complete = f"only {counted(n_complete, 'full run')}" if n_complete else "no full run yet"
         return f"{complete}; ranking tasks need at least {N_AGENTS_PROVISIONAL}"
-    first, used, tasks = tried[0], tried[-1], _counted(rates.size, "task")
+    first, used, tasks = tried[0], tried[-1], counted(rates.size, "task")
     k, verb = used.k, "has" if used.k <= 1 else "have"
     if not suited:
         count = f"only {k} of {tasks} ({_share(k, rates.size)})" if k else f"none of {tasks}"
         sentence = f"{count} {verb} a pass rate {_range(used)}; {_needed(rates.size)}"
         sentence += "" if widening else " and the band is not widened"
     else:
-        over = _counted(n_complete, "agent")
+        over = counted(n_complete, "agent")
         if n_estimated:
-            over = f"{_counted(n_complete, 'agent')}, {n_estimated} of them with estimates"
+            over = f"{counted(n_complete, 'agent')}, {n_estimated} of them with estimates"
         sentence = f"{k} of {tasks} {verb} a pass rate {_range(used)} over {over}"
     if suited and len(tried) > 1:
         sentence += (
@@ -295,7 +292,7 @@ def _reason(
     n_unrated = int(np.count_nonzero(np.isnan(rates)))
     if not n_unrated:
         return sentence
-    return f"{sentence}; {_counted(n_unrated, 'task')} without a valid outcome cannot be chosen"
+    return f"{sentence}; {counted(n_unrated, 'task')} without a valid outcome cannot be chosen"
 
 
 def _needed(n_tasks: int) -> str:
