@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import combinations, islice
@@ -35,6 +34,7 @@ from analytics.differences.neyman_draws import N_DRAWS
 from analytics.differences.ranks import rank_intervals, rank_sets, resample
 from analytics.differences.rows import Row
 from analytics.differences.trial_variances import finite_variances
+from perf import seconds
 
 BOARDS = ((57, 500, 5, 2.0), (500, 500, 1, 60.0))
 N_PAIRS_TIMED = 20
@@ -71,20 +71,15 @@ def outcomes_of(n_agents: int, n_tasks: int) -> FloatArray:
     return (rng.random((n_agents, n_tasks)) < 1 / (1 + np.exp(-logit))).astype(float)
 
 
-def seconds(call: Callable[[], object], n_runs: int) -> float:
-    def once() -> float:
-        begin = time.perf_counter()
-        call()
-        return time.perf_counter() - begin
-
-    return statistics.median(once() for _ in range(n_runs))
+def median_seconds(call: Callable[[], object], n_runs: int) -> float:
+    return statistics.median(seconds(call) for _ in range(n_runs))
 
 
 def scaled(outcomes: FloatArray, rival: Callable[[FloatArray, FloatArray], object]) -> float:
     """Seconds of a rival for all pairs, from some of them."""
     n_pairs = len(outcomes) * (len(outcomes) - 1) // 2
     timed = list(islice(combinations(outcomes, 2), N_PAIRS_TIMED))
-    return seconds(lambda: [rival(a, b) for a, b in timed], 3) * n_pairs / len(timed)
+    return median_seconds(lambda: [rival(a, b) for a, b in timed], 3) * n_pairs / len(timed)
 
 
 def bootstrap_pair(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -173,7 +168,7 @@ def single_trials() -> None:
     for n_agents, n_tasks in SINGLE:
         outcomes = outcomes_of(n_agents, n_tasks)
         names = [f"a{i:04d}" for i in range(n_agents)]
-        ours = seconds(lambda x=outcomes, a=names: rank_intervals(resample(x, a, seed=1)), 3)
+        ours = median_seconds(lambda x=outcomes, a=names: rank_intervals(resample(x, a, seed=1)), 3)
         theirs = resampled_earlier(outcomes, ALL_PAIRS)
         if theirs is not None:
             report(f"{n_agents} agents, {n_tasks} tasks: rank ranges", ours, "all pairs", theirs)
@@ -189,7 +184,7 @@ def repeated_trials() -> None:
     """Rank sets of 500 agents on 500 tasks with 5 trials each, 10,000 draws."""
     rows = trials_of(500, 500, 5)
     theirs = resampled_earlier(np.array([row.means for row in rows]), EARLIER)
-    ours = seconds(lambda: rank_sets_of(rows), 5)
+    ours = median_seconds(lambda: rank_sets_of(rows), 5)
     print("500 agents, 500 tasks, 5 trials, 10,000 draws")
     if theirs is None:
         print(f"  rank sets: {ours:.3f} s; not compared: the history here does not hold {EARLIER}")
@@ -213,10 +208,10 @@ def main() -> None:
         print(
             f"{n_agents} agents, {n_tasks} tasks, {n_pairs:,} pairs; rivals scaled from {N_PAIRS_TIMED} pairs"
         )
-        ours = seconds(lambda x=outcomes: finite_variances(x), 5)
+        ours = median_seconds(lambda x=outcomes: finite_variances(x), 5)
         rival = scaled(outcomes, stats.ttest_rel)
         report("pair variances", ours, "scipy.stats.ttest_rel of each pair", rival)
-        ours = seconds(lambda x=outcomes, a=names: rank_intervals(resample(x, a, seed=1)), n_runs)
+        ours = median_seconds(lambda x=outcomes, a=names: rank_intervals(resample(x, a, seed=1)), n_runs)
         rival = scaled(outcomes, bootstrap_pair)
         report(f"rank intervals (at most {limit:g} s)", ours, "bootstrap of each pair", rival)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -15,12 +15,14 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
+
+from perf import seconds
 
 N_RUNS = 5
 N_AGENTS, N_TASKS, N_TRIALS = 200, 1_000, 5
@@ -61,7 +63,7 @@ def report(port: int, pid: int) -> None:
     wait_until_served(port)
     download(f"http://127.0.0.1:{port}/api/v1/benchmarks/perf/data-dictionary")
     before = resident(pid)
-    runs = [(timed(lambda: download(url)), timed(copy_to)) for _ in range(N_RUNS)]
+    runs = [(seconds(lambda: download(url)), seconds(copy_to)) for _ in range(N_RUNS)]
     (api, rival), grown = map(statistics.median, zip(*runs, strict=True)), peak(pid) - before
     print(f"{N_ROWS:,} outcomes, median of {N_RUNS} alternating runs")
     print(f"Parquet through the API {api:.2f} s; COPY TO by psycopg {rival:.2f} s")
@@ -132,12 +134,6 @@ def stored(agents: Iterable[Any], tasks: list[int], setting: int) -> Iterator[An
             loaded=True,
         )
         yield from record([(submission, rows, ())], reason="perf")
-
-
-def timed(once: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    once()
-    return time.perf_counter() - begin
 
 
 def download(url: str) -> int:

@@ -11,9 +11,7 @@ with `python -m perf.glmm`; the real data are looked for as the tests do.
 """
 
 import csv
-import gzip
 import json
-import os
 import shutil
 import statistics
 import subprocess
@@ -26,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from analytics.glmm import LogitFit, fit_logit
+from perf import Columns, columns_of, data_folder
 
 N_RUNS = 3
 SEED = 2
@@ -51,13 +50,6 @@ cat(sprintf('%.10f %.6f %s', -2 * as.numeric(logLik(m)), t[['user.self']], packa
 cat(sprintf('%s %.8g', v$grp, v$vcov), sep = '\\n'); cat('\\n')
 """
 
-Columns = dict[str, list[str]]
-
-
-def data_folder() -> Path:
-    beside = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
-    return Path(os.environ.get("BANDSTAND_REAL_DATA") or beside)
-
 
 def crossed() -> Columns:
     rng = np.random.default_rng(SEED)
@@ -71,14 +63,6 @@ def crossed() -> Columns:
     codes = zip(sizes, (item, prompt, judge, temperature), strict=True)
     labels = {name: [f"{name[0]}{code:02}" for code in column] for name, column in codes}
     return labels | {"outcome": [str(int(value)) for value in outcome]}
-
-
-def columns_of(file: str | None) -> Columns:
-    if file is None:
-        return crossed()
-    with gzip.open(data_folder() / f"{file}.csv.gz", "rt", newline="", encoding="utf-8") as lines:
-        rows = list(csv.DictReader(lines))
-    return {column: [row[column] for row in rows] for column in rows[0]}
 
 
 def fitted(name: str, columns: Columns) -> tuple[float, LogitFit]:
@@ -132,7 +116,7 @@ def main() -> None:
     here, stored = has_glmer(), json.loads(STORED.read_text()) if STORED.exists() else {}
     print(f"Laplace deviance, seconds of one processor (median of {N_RUNS})")
     for name, (file, _, _, _, least) in DESIGNS.items():
-        columns = columns_of(file)
+        columns = columns_of(file) if file else crossed()
         taken, result = fitted(name, columns)
         print(f"{name}: {result.n_rows:,} rows, {result.n_cells:,} cells")
         print(f"    ours   {result.deviance:14.6f}  {taken:8.3f} s  {result.message}")

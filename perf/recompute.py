@@ -11,8 +11,6 @@ import os
 import shutil
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from leaderboard import postgres
+from perf import seconds
 
 BOARDS = {"": ((57, 500, 1), 0.20, 3.0), "large": ((500, 500, 5), 0.10, None)}
 
@@ -53,12 +52,6 @@ def write(path: Path, *, agents: range, n_tasks: int, n_trials: int, tasks: set[
     arrow_csv.write_csv(pa.concat_tables(blocks), path)
 
 
-def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
-    begin = time.perf_counter()
-    answer = call()
-    return time.perf_counter() - begin, answer
-
-
 def main() -> None:
     (n_agents, n_tasks, n_trials), share, limit = BOARDS[sys.argv[1] if len(sys.argv) > 1 else ""]
     folder = Path(tempfile.mkdtemp(prefix="bst-"))
@@ -81,17 +74,19 @@ def main() -> None:
         write(folder / "rows.csv", n_tasks=n_tasks, n_trials=n_trials, **what)
         load(flat=read(folder / "rows.csv")[0], slug="perf", as_of=datetime.now(UTC))
 
-    def board() -> Any:
-        return recompute(benchmark=benchmark_of("perf"), as_of=datetime.now(UTC))[0]
+    made = []
+
+    def board() -> None:
+        made.append(recompute(benchmark=benchmark_of("perf"), as_of=datetime.now(UTC))[0])
 
     call_command("migrate", verbosity=0)
     store(agents=range(n_agents))
-    whole, made = seconds(board)
-    subset = head_of(made).subset
+    whole = seconds(board)
+    subset = head_of(made[0]).subset
     newcomers = []
     for i in range(n_agents, n_agents + 3):
         store(agents=range(i, i + 1), tasks=set(subset.tasks))
-        newcomers.append(seconds(board)[0])
+        newcomers.append(seconds(board))
     one = sorted(newcomers)[1]
     print(f"{n_agents} agents x {n_tasks} tasks x {n_trials}: {subset.size} tasks in the subset")
     print(f"board from nothing {whole:.2f} s; after one new submission {one:.2f} s (median of 3)")

@@ -13,10 +13,8 @@ are looked for as the tests do.
 """
 
 import csv
-import gzip
 import json
 import multiprocessing
-import os
 import shutil
 import statistics
 import subprocess
@@ -29,6 +27,7 @@ import numpy as np
 
 from analytics.programs import one_blas_thread
 from analytics.reml import VarianceFit, fit, refits
+from perf import Columns, columns_of, data_folder
 
 N_RUNS = 5
 N_DRAWS = 2_000
@@ -47,19 +46,6 @@ DESIGNS = {
     "arena": ("score", ARENA, "judge", None, 1_000),
     "arena, 2% missing": ("score", ARENA, "judge", None, 100),
 }
-
-Columns = dict[str, list[str]]
-
-
-def reference_folder() -> Path:
-    beside = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
-    return Path(os.environ.get("BANDSTAND_REAL_DATA") or beside) / "reference"
-
-
-def read(name: str) -> Columns:
-    with gzip.open(reference_folder() / f"{name}.csv.gz", "rt", newline="", encoding="utf-8") as lines:
-        rows = list(csv.DictReader(lines))
-    return {column: [row[column] for row in rows] for column in rows[0]}
 
 
 def arena(share_missing: float, n_items: int = 4_676) -> Columns:
@@ -81,10 +67,10 @@ def arena(share_missing: float, n_items: int = 4_676) -> Columns:
     return labels | {"score": [repr(float(value)) for value in score[kept]]}
 
 
-def columns_of(name: str) -> Columns:
+def design(name: str) -> Columns:
     if name in ARENA_SECONDS:
         return arena(0.0 if name == "arena" else 0.02)
-    return read(name)
+    return columns_of(f"reference/{name}")
 
 
 def fitted(name: str, columns: Columns, y: np.ndarray) -> VarianceFit:
@@ -107,7 +93,7 @@ def stored(name: str) -> dict:
     file = DESIGNS[name][3]
     if file is None:
         return {"seconds_fit": ARENA_SECONDS[name]}
-    return json.loads((reference_folder() / f"{file}.json").read_text())
+    return json.loads((data_folder() / "reference" / f"{file}.json").read_text())
 
 
 def peak_mib(name: str) -> float:
@@ -117,7 +103,7 @@ def peak_mib(name: str) -> float:
 
 
 def _peak_mib(name: str) -> float:
-    columns = columns_of(name)
+    columns = design(name)
     fitted(name, columns, np.array(columns[DESIGNS[name][0]], dtype=np.float64))
     # Not ru_maxrss: a child inherits that of the parent it was forked from.
     status = Path("/proc/self/status").read_text(encoding="ascii")
@@ -147,11 +133,11 @@ def lmer(columns: Columns, outcome: str, random: str, fixed: str) -> tuple[float
 
 
 def main() -> None:
-    if not reference_folder().is_dir():
-        sys.exit(f"no reference data: there is no folder {reference_folder()}")
+    if not (data_folder() / "reference").is_dir():
+        sys.exit(f"no reference data: there is no folder {data_folder() / 'reference'}")
     print(f"REML, processor seconds, median of {N_RUNS}; lmer's as stored or stated, and here")
     for name, (*_, least) in DESIGNS.items():
-        columns, rival = columns_of(name), stored(name)
+        columns, rival = design(name), stored(name)
         taken, result = seconds(name, columns)
         ratio = rival["seconds_fit"] / taken
         print(
@@ -172,7 +158,7 @@ def main() -> None:
                 else "no R with lme4"
             )
         )
-    result = seconds("crossed141", read("crossed141"))[1]
+    result = seconds("crossed141", design("crossed141"))[1]
     begin = time.process_time()
     refits(result, np.random.default_rng(1), N_DRAWS)
     taken = time.process_time() - begin

@@ -21,8 +21,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import time
-from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -31,6 +29,7 @@ from scipy.stats import kendalltau, spearmanr
 from sklearn.linear_model import Ridge
 
 from analytics.outcome_table import OutcomeTable
+from perf import seconds
 from selection.folds import complete_agents, plan
 from selection.validation import validate
 
@@ -142,12 +141,6 @@ def rival(table: OutcomeTable, protocols: tuple[str, ...], strategies: tuple[str
 
 
 # --------------------------------------------------------------------------------------------- measurement
-
-
-def seconds(call: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    call()
-    return time.perf_counter() - begin
 
 
 def line(what: str, ours: float, theirs: float, at_least: float) -> bool:
