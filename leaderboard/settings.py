@@ -223,13 +223,10 @@ SILENCED_SYSTEM_CHECKS = ["security.W021"]
 # A cookie that opens the admin travels over TLS alone, but on the embedded server, which has none.
 #: SECURE_COOKIES | on; off on the embedded server | session cookies travel over TLS only
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = flag("SECURE_COOKIES", not EMBEDDED)
-SESSION_COOKIE_AGE = 14 * 24 * 3_600
-CSRF_COOKIE_HTTPONLY = False  # htmx in the admin reads it
 CSRF_TRUSTED_ORIGINS = [SITE_URL] if SITE_URL else []
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LANGUAGE_CODE = "en-gb"
 USE_I18N = False
-USE_TZ = True
 TIME_ZONE = "UTC"
 
 STATIC_URL = "static/"
@@ -297,9 +294,6 @@ vars().update(env.email_url_config(_mail))  # no setting is called EMAIL_URL: it
 EMAIL_TIMEOUT = 5  # seconds
 #: EMAIL_FROM | `bandstand@localhost` | sender of mail
 DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", default="bandstand@localhost")
-
-X_FRAME_OPTIONS = "DENY"
-SECURE_REFERRER_POLICY = "same-origin"
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["leaderboard.api.permissions.BearerToken"],
