@@ -30,6 +30,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from analytics.programs import begin_command
 from perf.export import ROOT, children, free_port, wait_until_served
 
 HUGE, WHOLE, TENTH, HUNDREDTH = (5_000, 20_000), (2_000, 5_000), (632, 1_581), (200, 500)
@@ -169,8 +170,9 @@ def spent_by(pid: int) -> float:
 
 
 def take_steps(home: Path, n_agents: int, n_tasks: int, wanted: list[str]) -> None:
-    """Take the steps, and say of each when it begins and how long it took."""
+    """Take the steps as a command does, and say of each when it begins and how long it took."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "leaderboard.settings"
+    begin_command()
     import django
 
     django.setup()

@@ -390,6 +390,31 @@ def test_an_analysis_that_is_interrupted_says_nothing():
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
+def test_a_command_keeps_the_memory_of_an_array_for_the_next_one():
+    script = (
+        "import ctypes, resource\n"
+        "from analytics.programs import begin_command\n"
+        "def held():\n"
+        "    pages = int(open('/proc/self/statm').read().split()[1])\n"
+        "    return pages * resource.getpagesize()\n"
+        "def kept():\n"
+        "    before = held()\n"
+        "    array = bytearray(b'x') * 2**26\n"
+        "    del array\n"
+        "    return (held() - before) >> 20\n"
+        "first = kept()\n"
+        "begin_command()\n"
+        "print(first, kept(), hasattr(ctypes.CDLL(None), 'mallopt'))\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    ).stdout.split()
+    if told[2] == "False":
+        pytest.skip("the C library is not glibc")
+    assert int(told[0]) < 8  # MiB
+    assert 60 <= int(told[1]) < 80
+
+
 @pytest.mark.parametrize(
     "module", ["selection", "analytics", "analytics.research", "analytics.research.tuning"]
 )

@@ -15,7 +15,7 @@ from analytics.arrays import FloatArray, IndexArray
 from analytics.drift.rank_correlation import N_DRAWS, nulls
 from analytics.frames import pandas_there
 from analytics.outcome_table import OutcomeTable
-from analytics.programs import one_blas_thread
+from analytics.programs import keep_freed_memory, one_blas_thread
 from analytics.resampling import fewer_draws
 from analytics.text import NOT_STATED
 from selection.bands import Band, mid_range, table_band
@@ -395,6 +395,7 @@ def _measured(
 
 def _alone(study: NestedStudy, protocol: str, strategy: str) -> StrategyResult:
     """Measure one unit on a worker, whose sums are those of one BLAS thread too."""
+    keep_freed_memory()
     with one_blas_thread():
         return measure(study, protocol, strategy)
 
