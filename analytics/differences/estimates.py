@@ -113,7 +113,7 @@ def score(
     ``domain`` s/√N, or by groups of tasks; finite by repeated trials N⁻²·Σ s²_j/R_j, where a task of a single
     trial has the mean of the other s²; with single trials on more than half of the tasks ȳ(1 − ȳ)/N, named
     "upper bound", or with ω̂ the variance function, ω̂·ȳ(1 − ȳ)/N where all are single. Every facet adds its
-    interaction with the agent and its main effect.
+    interaction with the agent and, but for the panel of judges, which is fixed, its main effect.
 
     selected: the tasks are a selected subset: only the target `subset` is answered from them.
     omega: ω̂ of these tasks; see `analytics.differences.trial_variances`.
@@ -145,7 +145,7 @@ def score(
         term, reason = domain_term(means, None if groups is None else groups.on(valid))
     else:
         term, reason = _finite_term(value, shares, counts, omega)
-    added, _, omitted = facet_terms((row,), facets, {facet.name: False for facet in facets})
+    added, _, omitted = facet_terms((row,), facets, {facet.name: facet.name == "judge" for facet in facets})
     terms = () if reason else (term, *added)
     return Estimate(
         value=value,

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics import glmm
-from analytics.arrays import FloatArray
+from analytics.arrays import FloatArray, IndexArray
 from analytics.differences.groups import Groups
 from analytics.differences.rows import Facet, facets_of
 from analytics.errors import CoreError
@@ -52,6 +52,7 @@ MEANING = {
     "Residual": "differences between trials of an agent on a task, and everything else",
 }
 POOLED = "everything else: some tasks suit some agents, and trials differ"
+JUDGED_TWICE = "run-to-run noise separate from the judges' (they scored the same trials)"
 TRIALS = (1, 2, 3, 4, 5, 10)
 MAX_LOGIT_ROWS = 10**6
 OnBoard = Callable[[Sequence[Facet]], Mapping[str, BoardEstimate]]
@@ -59,10 +60,14 @@ OnBoard = Callable[[Sequence[Facet]], Mapping[str, BoardEstimate]]
 
 @dataclass(frozen=True, eq=False)
 class TrialOutcomes:
-    """Valid trials, (n_rows,): "agent", "task", and columns of `FACETS`; not stated is a level."""
+    """Valid trials, (n_rows,): "agent", "task", and columns of `FACETS`; not stated is a level.
+
+    trial: its number; judges scored one trial where the rest is equal too. None: each row is another one.
+    """
 
     columns: Mapping[str, npt.NDArray[np.str_]]
     outcome: FloatArray
+    trial: npt.NDArray[np.integer] | None = None
 
     @classmethod
     def of_flat(cls, flat: FlatFile, tasks: Collection[str]) -> "TrialOutcomes":
@@ -71,7 +76,8 @@ class TrialOutcomes:
         rows = flat.valid & np.isin(flat.tasks, list(tasks))[flat.task]
         columns = {"agent": np.array(flat.agents)[flat.agent], "task": np.array(flat.tasks)[flat.task]}
         columns |= {facet: setting[:, i][flat.setting] for i, facet in enumerate(FACETS)}
-        return cls({name: values[rows] for name, values in columns.items()}, flat.outcome[rows])
+        columns = {name: values[rows] for name, values in columns.items()}
+        return cls(columns, flat.outcome[rows], flat.trial[rows])
 
     def n_levels(self, column: str) -> int:
         """Count the labels of a column."""
@@ -80,9 +86,15 @@ class TrialOutcomes:
     def of_agents(self, names: Collection[str]) -> "TrialOutcomes":
         """Return the rows of these agents."""
         mask = np.isin(self.columns["agent"], list(names))
-        return TrialOutcomes(
-            {name: values[mask] for name, values in self.columns.items()}, self.outcome[mask]
-        )
+        columns = {name: values[mask] for name, values in self.columns.items()}
+        return TrialOutcomes(columns, self.outcome[mask], None if self.trial is None else self.trial[mask])
+
+    def several_judged_one(self) -> bool:
+        """Whether two rows are of one trial, scored by two judges."""
+        if self.trial is None or self.n_levels("judge") < 2:
+            return False
+        first, place = _same_trial({**self.columns, "trial": self.trial})
+        return first.size < place.size
 
     def by_agent(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Give each agent's name and columns, its outcomes among them, by code point."""
@@ -91,7 +103,8 @@ class TrialOutcomes:
         parts = np.split(np.argsort(agent, kind="stable"), ends[:-1])
         for name, rows in zip(names.tolist(), parts, strict=False):  # without rows there is one empty part
             columns = {column: values[rows] for column, values in self.columns.items()}
-            yield name, columns | {"outcome": self.outcome[rows]}
+            trial = rows if self.trial is None else self.trial[rows]
+            yield name, columns | {"outcome": self.outcome[rows], "trial": trial}
 
 
 def variance_study(
@@ -181,9 +194,10 @@ def _fitted(
     groups: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     parts = {**fitted.components, "Residual": fitted.residual}
-    total, facets = sum(parts.values()), _facets(fitted)
+    total = sum(parts.values())
     levels = {facet: outcomes.n_levels(facet) for facet in FACETS}
-    sensitive = facets.get("judge", {}).get("main")
+    judges_differ = any(name.startswith("judge[") for name in fitted.fixed)
+    sensitive = sensitivity(fitted, "judge") if judges_differ else None
     meanings = MEANING if "agent:task" in parts else MEANING | {"Residual": POOLED}
     missing = (
         []
@@ -195,6 +209,7 @@ def _fitted(
         for facet in ("prompt", "judge", "temperature")
         if levels[facet] < 2
     ]
+    missing += [JUDGED_TWICE] if outcomes.several_judged_one() else []
     missing += [] if "agent:run" in parts else ["repeated full runs (none are labelled)"]
     missing += dropped
     return {
@@ -213,7 +228,7 @@ def _fitted(
         "method": fitted.method,
         "message": fitted.message,
         "converged": fitted.converged,
-        "facets": facets,
+        "facets": _facets(fitted),
         "not_measured": missing,
         "groups": groups,
         "projections": _projections(parts, fitted.fixed, {**levels, "task": n_tasks}, groups),
@@ -256,8 +271,6 @@ def _facets(fitted: VarianceFit) -> dict[str, dict[str, float]]:
                 known[key] = fitted.components[term]
                 if term in degrees:
                     known[f"df_{key}"] = degrees[term]
-    if any(name.startswith("judge[") for name in fitted.fixed):
-        facets.setdefault("judge", {})["main"] = sensitivity(fitted, "judge")
     return facets
 
 
@@ -288,7 +301,8 @@ def _projections(
 def _agents(
     outcomes: TrialOutcomes, complete: Collection[str], on_board: Mapping[str, BoardEstimate]
 ) -> Iterator[dict[str, Any]]:
-    for name, mine in outcomes.by_agent():
+    for name, trials in outcomes.by_agent():
+        mine = _averaged_over_judges(trials)
         facets = [facet for facet in FACETS if facet != "run" and np.unique(mine[facet]).size > 1]
         if not facets and np.unique(mine["task"]).size == mine["task"].size:
             continue
@@ -300,6 +314,28 @@ def _agents(
             yield _agent(name, study, on_board.get(name))
         except CoreError as refusal:
             yield {"agent": name, "reason": str(refusal)}
+
+
+def _averaged_over_judges(trials: dict[str, Any]) -> dict[str, Any]:
+    """Average what several judges said of one trial, of trials that all judges scored: it ran once."""
+    n_judges = np.unique(trials["judge"]).size
+    first, place = _same_trial(trials)
+    n_scores = np.bincount(place)
+    if n_scores.max(initial=0) < 2:
+        return trials
+    by_all = np.flatnonzero(n_scores == n_judges)
+    means = np.bincount(place, trials["outcome"]) / n_scores
+    averaged = {column: values[first[by_all]] for column, values in trials.items()}
+    return averaged | {"outcome": means[by_all], "judge": np.full(by_all.size, "all")}
+
+
+def _same_trial(trials: Mapping[str, npt.NDArray[np.generic]]) -> tuple[IndexArray, IndexArray]:
+    """Return the first row of each trial, whoever judged it, and which of these each row is of."""
+    place = np.zeros(trials["trial"].size, np.intp)
+    for column in ("agent", "task", "prompt", "temperature", "run", "trial"):
+        labels, codes = np.unique(trials[column], return_inverse=True)
+        first, place = np.unique(place * labels.size + codes, return_index=True, return_inverse=True)[1:]
+    return first, place
 
 
 def _agent(name: str, study: TotalError, on_board: BoardEstimate | None) -> dict[str, Any]:

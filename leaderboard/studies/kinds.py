@@ -184,7 +184,7 @@ def _outcomes(snapshot: Snapshot) -> TrialOutcomes:
     settings_by_facets = settings_of(snapshot.benchmark).items()
     for i, facet in enumerate(FACETS):  # as Setting.FACETS has them
         columns[facet] = _labels_of(rows["setting"], {pk: str(of[i]) for of, pk in settings_by_facets})
-    return TrialOutcomes(columns, rows["value"].to_numpy())
+    return TrialOutcomes(columns, rows["value"].to_numpy(), rows["trial"].to_numpy())
 
 
 def _labels_of(ids: pa.ChunkedArray, labels: dict[int, str]) -> np.ndarray:

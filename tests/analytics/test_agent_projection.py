@@ -116,6 +116,32 @@ def pilot_study():
     )
 
 
+def test_judges_of_one_trial_are_averaged_and_make_no_second_trial():
+    """a0 has two trials of each task and two judges of each trial, a1 one trial, a2 two trials and one judge.
+
+    SE² by definition: the mean over tasks of s² of a task's trials, over tasks × trials.
+    """
+    rng = np.random.default_rng(4)
+    agent, task, judge, trial = (axis.ravel() for axis in np.indices((3, 40, 2, 2)))
+    kept = ~((agent == 1) & (trial == 1)) & ~((agent == 2) & (judge == 1))
+    chance = 0.2 + 0.6 * rng.random((3, 40))[agent, task]
+    outcome = ((rng.random((3, 40, 2))[agent, task, trial] < chance) ^ (rng.random(kept.size) < 0.1)) * 1.0
+    agent, task, judge, trial, outcome = (values[kept] for values in (agent, task, judge, trial, outcome))
+    columns = {"agent": np.char.mod("a%d", agent), "task": np.char.mod("t%02d", task)}
+    columns |= {facet: np.full(agent.size, "") for facet in ("prompt", "temperature", "run")}
+    columns["judge"] = np.char.mod("j%d", judge)
+    study = variance_study(TrialOutcomes(columns, outcome, trial), complete=["a0"], n_tasks=40)
+    assert [one["agent"] for one in study["agents"]] == ["a0", "a2"]
+    cells = outcome[agent == 0].reshape(40, 2, 2).mean(axis=1)
+    expected = np.sqrt(np.var(cells, axis=1, ddof=1).mean() / 80)
+    assert study["agents"][0]["se"] == pytest.approx(expected, rel=1e-6)
+    assert study["agents"][0]["levels"].get("M", 1) == 1
+    assert any(text.startswith("run-to-run noise separate from the judges'") for text in study["not_measured"])
+    apart = variance_study(TrialOutcomes(columns, outcome), complete=["a0"], n_tasks=40)
+    assert [one["agent"] for one in apart["agents"]] == ["a0", "a1", "a2"]
+    assert not any("the judges'" in text for text in apart["not_measured"])
+
+
 def test_components_are_of_agents_with_a_say_and_errors_of_each_agent():
     """Of an account that delivers six agents alike, none is learnt from; each has its own decomposition."""
     rng = np.random.default_rng(11)

@@ -385,11 +385,14 @@ def test_the_standard_errors_of_one_score():
     assert "mean is 0 or 1" in score(Row(np.ones(5)), "full").reason
 
 
-def test_an_absolute_decision_takes_all_terms():
-    row = Row(np.array([1.0, 0.0, 1.0, 1.0]), levels={"run": 2})
-    alone, result = score(row, "domain").interval.se, score(row, "domain", facets=FACETS)
-    assert result.interval.se**2 == pytest.approx(alone**2 + 0.0006 + 0.0002 + 0.002, rel=1e-12)
-    assert result.omitted == ("agent:judge", "prompt", "judge")
+def test_an_absolute_decision_takes_all_terms_but_what_judges_differ_by():
+    """A panel of judges is fixed: by how much they differ is no error."""
+    row = Row(np.array([1.0, 0.0, 1.0, 1.0]), levels={"run": 2, "judge": 2})
+    facets = (*FACETS[:2], Facet("judge", 0.003, 0.04))
+    alone, result = score(row, "domain").interval.se, score(row, "domain", facets=facets)
+    assert result.interval.se**2 == pytest.approx(alone**2 + 0.0006 + 0.0002 + 0.002 + 0.0015, rel=1e-12)
+    assert result.omitted == ("prompt",)
+    assert score(row, "domain", facets=FACETS).omitted == ("agent:judge", "prompt")
     assert result.cancels == ()
 
 

@@ -280,15 +280,15 @@ def test_a_variance_study_counts_groups_of_tasks_that_are_drawn_together(db, cap
 
 
 def test_a_variance_study_feeds_the_errors_of_the_next_board(db):
-    """The sensitivity to the panel of judges by hand: the variance of the fitted effects (§7.3)."""
+    """A panel of judges is fixed: by how much they differ is no error."""
     load_text(rows_text(crossed()))
     before = recomputed()
     assert len(head_of(before).not_measured) == 3  # run, prompt, judge; two runs are two trials
     study, _ = measure_variance(benchmark=before.benchmark, as_of=AS_OF)
-    facets, fixed = study.result["facets"], study.result["fixed"]
+    facets = study.result["facets"]
     assert set(facets) == {"run", "prompt", "judge"}
     assert facets["run"]["with_agent"] > 0
-    assert facets["judge"]["main"] == pytest.approx((fixed["judge[j2]"] / 2) ** 2, rel=1e-12)
+    assert study.result["fixed"]["judge[j2]"] != 0
     after = recomputed()  # on the same data
     assert after.data_version == before.data_version
     assert head_of(after).not_measured == ()
@@ -298,7 +298,6 @@ def test_a_variance_study_feeds_the_errors_of_the_next_board(db):
         + facets["prompt"]["with_agent"] / 3
         + facets["judge"]["with_agent"] / 2
         + facets["prompt"]["main"] / 3
-        + facets["judge"]["main"] / 2
     )
     assert new**2 == pytest.approx(old**2 + added, rel=1e-9)
 
