@@ -136,7 +136,7 @@ def test_judges_of_one_trial_are_averaged_and_make_no_second_trial():
     expected = np.sqrt(np.var(cells, axis=1, ddof=1).mean() / 80)
     assert study["agents"][0]["se"] == pytest.approx(expected, rel=1e-6)
     assert study["agents"][0]["levels"].get("M", 1) == 1
-    assert any(text.startswith("run-to-run noise separate from the judges'") for text in study["not_measured"])
+    assert any("separate from the judges'" in text for text in study["not_measured"])
     apart = variance_study(TrialOutcomes(columns, outcome), complete=["a0"], n_tasks=40)
     assert [one["agent"] for one in apart["agents"]] == ["a0", "a1", "a2"]
     assert not any("the judges'" in text for text in apart["not_measured"])
