@@ -218,7 +218,8 @@ def _difference(
     half = critical * pair.se_of_ties
     word = "tied" if pair.is_tied(critical) else "better" if value > 0 else "worse"
     reason = "not ordered, because results are missing unevenly" if pair.unclaimed else pair.reason
-    return AgentDifference(other, value, value - half, value + half, word, counts, estimated, reason)
+    ends = max(value - half, -1.0), min(value + half, 1.0)
+    return AgentDifference(other, value, *ends, word, counts, estimated, reason)
 
 
 def wins(other: npt.ArrayLike, reference: npt.ArrayLike) -> Wins:

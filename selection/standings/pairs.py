@@ -37,7 +37,7 @@ from selection.standings.answering import (
     estimates_of,
     shift_of,
 )
-from selection.standings.full_scores import FullScoreEstimate
+from selection.standings.full_scores import FullScoreEstimate, within
 from selection.standings.placing import AgentOnTasks, is_chosen_for
 from selection.standings.targets import ErrorModel, at_target, unclaimed
 
@@ -343,8 +343,8 @@ def _estimate_values(estimate: Estimate | None) -> dict[str, Any]:
         "difference": estimate.value,
         "se": interval.se if interval else None,
         "df": interval.df if interval and np.isfinite(interval.df) else None,
-        "lower": interval.lower if interval else None,
-        "upper": interval.upper if interval else None,
+        "lower": within(interval.lower, (-1.0, 1.0)) if interval else None,
+        "upper": within(interval.upper, (-1.0, 1.0)) if interval else None,
         "p": estimate.p_value,
         "method": estimate.method,
         "n_tasks": estimate.n_tasks,

@@ -210,6 +210,13 @@ def test_the_domains_errors_are_larger_than_those_of_these_tasks(answer, text, r
     assert "Adjusted over 1 pair by Benjamini and Hochberg" in out
 
 
+def test_no_difference_goes_beyond_one(answer, tmp_path):
+    path = written(tmp_path / "a.csv", {"all": "1" * 19 + "0", "none": "0" * 19 + "1"})
+    (pair,) = answer("compare", path)["pairs"]
+    assert (pair["difference"], pair["upper"]) == (pytest.approx(0.9), 1.0)
+    assert 0 < pair["lower"] < 0.9
+
+
 def test_compare_prints_the_pairs_of_the_best_ten(answer, text, tmp_path):
     path, _ = board(tmp_path / "a.csv", 16, 40)
     pairs = answer("compare", path)["pairs"]

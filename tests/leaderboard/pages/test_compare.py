@@ -72,11 +72,16 @@ def test_differences_are_counted_by_hand(client, toy):
 
 def test_the_interval_is_the_error_of_the_pair_times_the_critical_value_of_the_board(client, toy):
     """One trial of each task: two half-weight pseudo-tasks of ±1 beside the twenty differences."""
-    d = np.array([0] * 10 + [-1] * 10)
+    d = np.array([0] * 17 + [-1] * 3)
     se = np.sqrt(d @ d + 1 - d.sum() ** 2 / 22) / 22
     half = toy.content["targets"]["full"]["critical"] * se
-    ((_, value, lower, upper, *_),) = twin(client.get(address("a15", "a07")))
-    assert [value, lower, upper] == [points_text(v) for v in (-0.5, -0.5 - half, -0.5 + half)]
+    ((_, value, lower, upper, *_),) = twin(client.get(address("a15", "a12")))
+    assert [value, lower, upper] == [points_text(v) for v in (-0.15, -0.15 - half, -0.15 + half)]
+
+
+def test_no_interval_goes_beyond_100_points(client, toy):
+    ((_, value, lower, *_),) = twin(client.get(address("a15", "a00")))
+    assert [value, lower] == ["−90.0", "−100.0"]
 
 
 @pytest.mark.parametrize("reference", ["a15", "a08", "a00"])
