@@ -225,7 +225,7 @@ def rows_used(agents: CompleteAgents, trained: Sequence[IndexArray]) -> Sequence
     for f in sorted(range(len(sets)), key=lambda f: sets[f].size):
         rows = trained[f]
         if rows.size == agents.n - 1:
-            (held_out,) = np.setdiff1d(everyone, rows).tolist()
+            held_out = int(everyone.sum() - rows.sum())
             sets[f] = everyone[everyone % N_TENTHS != held_out % N_TENTHS]
             continue
         if last.size and N_TENTHS * last.size >= (N_TENTHS - 1) * rows.size and np.isin(last, rows).all():

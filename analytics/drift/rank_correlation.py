@@ -160,7 +160,10 @@ def _permuted_columns(outcomes: FloatArray, seed: int, n_draws: int) -> Iterator
             keys = generator(seed, "rho_null", draw).random(filled.shape)
             keys[missing] = 2.0
             shuffled = np.take_along_axis(filled, np.argsort(keys, axis=1), axis=1)
-            np.put_along_axis(permuted, places, shuffled, axis=1)
+            if missing.any():
+                np.put_along_axis(permuted, places, shuffled, axis=1)
+            else:
+                permuted[:] = shuffled
         yield chunk
 
 

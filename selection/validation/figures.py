@@ -6,10 +6,12 @@ Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4, Eq. 3 (rho, tau, 
 Introduction to the Bootstrap*, 1993, ch. 11. The pair figures and rho_rest are this project's own.
 """
 
+import math
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import finite_variances
@@ -119,10 +121,18 @@ def shares(
     weights: (n_agents, n_columns); 1 or 0.
     Returns: NaN where the agent itself is not kept, or nobody is to be compared with it.
     """
-    n_compared = compared @ weights
-    n_agreeing = agreement * compared @ weights / 2
+    agreeing, left_out = agreement * compared, 1.0 - weights
+    n_compared = compared.sum(axis=-1, keepdims=True) - _product(compared, left_out)
+    n_agreeing = (agreeing.sum(axis=-1, keepdims=True) - _product(agreeing, left_out)) / 2
     counts = (weights[agents] > 0) & (n_compared > 0)
     return np.asarray(np.where(counts, n_agreeing / np.maximum(n_compared, 1), np.nan), dtype=np.float64)
+
+
+def _product(table: npt.NDArray[np.generic], columns: FloatArray) -> FloatArray:
+    """Return table @ columns, most of which is 0; of whole numbers it is exact."""
+    *others, n = table.shape
+    rows = table.reshape(math.prod(others), n).astype(np.float64)
+    return np.asarray(rows @ csr_array(columns), dtype=np.float64).reshape(*others, columns.shape[1])
 
 
 def mean_known(values: FloatArray, axis: int = 0) -> FloatArray:
@@ -160,7 +170,7 @@ def _order(values: FloatArray) -> FloatArray:
 
 def _centred_ranks_without(signs: FloatArray, member: FloatArray) -> FloatArray:
     """Twice the centred midranks among the records that are not of the group; 0 for those that are."""
-    without = signs.sum(axis=1)[:, None] - signs @ member
+    without = signs.sum(axis=1)[:, None] - _product(signs, member)
     return np.asarray((1.0 - member) * without, dtype=np.float64)
 
 
@@ -172,7 +182,7 @@ def _cosine(a: FloatArray, b: FloatArray) -> FloatArray:
 
 def _sum_without(pairs: FloatArray, member: FloatArray) -> FloatArray:
     """Sum of a symmetric table without the rows and the columns of each group, (n_groups,)."""
-    of_group = pairs @ member
+    of_group = _product(pairs, member)
     return np.asarray(
         pairs.sum() - 2.0 * of_group.sum(axis=0) + np.sum(member * of_group, axis=0), dtype=np.float64
     )

@@ -7,6 +7,7 @@ many workers there are or which comes first.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,14 @@ from selection.validation.study import (
     unavailable,
     with_differences,
 )
-from selection.validation.widths import LEFT_OUT, coverage_operations, operations, too_many
+from selection.validation.widths import (
+    LEFT_OUT,
+    coverage_operations,
+    edges_around,
+    operations,
+    too_many,
+    width,
+)
 from selection.validation.widths import bands as bands_around
 
 ONLY_WHERE_SCATTERED = ("spread", "worst", "best")
@@ -190,9 +198,11 @@ def validate(
     n_null = fewer_draws(N_DRAWS, agents.n) if n_null_draws is None else n_null_draws
     with one_blas_thread():
         spread = spread or (processes(jobs) if jobs > 1 else None)
-        measured = _measured(_prepared(study, available, run, n_null), available, run, spread, progress)
         why_not = reasons.get(LEFT_OUT, "no agent was asked to be left out")
-        around = bands_around(study, band, run, why_not) if other_bands else None
+        edges = edges_around(band) if other_bands and not why_not else []
+        study = _prepared(study, available, run, n_null)
+        measured, widths = _measured(study, available, run, edges, spread, progress)
+        around = bands_around(study, band, run, widths, why_not) if other_bands else None
     measured |= {(name, strategy): skipped[strategy] for name in available for strategy in skipped}
     measured = {
         unit: with_differences(result, unit, measured, policy_strategy) for unit, result in measured.items()
@@ -362,10 +372,14 @@ def _measured(
     study: NestedStudy,
     available: Mapping[str, FoldBands],
     strategies: Sequence[str],
+    edges: Sequence[tuple[float, float]],
     spread: Spread | None,
     progress: Callable[[int, int], None] | None,
-) -> dict[Unit, StrategyResult]:
-    """Measure strategies under protocols, the costliest first, so that no worker is left with a long one."""
+) -> tuple[dict[Unit, StrategyResult], list[dict[str, Any]]]:
+    """Measure strategies under protocols, and bands of other widths.
+
+    The costliest strategies come first, so that no worker is left with a long one.
+    """
 
     def cost(unit: Unit) -> tuple[int, int]:
         protocol, strategy = unit
@@ -382,22 +396,26 @@ def _measured(
         def within(n_folds: int) -> None:
             tell(n_done + n_folds, n_all)
 
-        answers: Iterator[StrategyResult] = (measure(study, *unit, within) for unit in units)
+        answers: Iterator[Any] = chain(
+            (measure(study, *unit, within) for unit in units), (width(study, *edge) for edge in edges)
+        )
     else:
-        needed = ((replace(study, bands={unit[0]: study.bands[unit[0]]}), *unit) for unit in units)
-        answers = spread(_alone, needed)
-    for unit, answer in zip(units, answers, strict=True):
+        needed = {name: replace(study, bands={name: study.bands[name]}) for name in available}
+        calls: list[tuple[Any, ...]] = [(measure, needed[unit[0]], *unit) for unit in units]
+        calls += [(width, needed[LEFT_OUT], *edge) for edge in edges]
+        answers = spread(_alone, calls)
+    for unit, answer in zip(units, answers, strict=False):  # behind them come the widths
         measured[unit] = answer
         n_done += len(study.bands[unit[0]].folds)
         tell(n_done, n_all)
-    return measured
+    return measured, list(answers)
 
 
-def _alone(study: NestedStudy, protocol: str, strategy: str) -> StrategyResult:
-    """Measure one unit on a worker, whose sums are those of one BLAS thread too."""
+def _alone(compute: Callable[..., Any], *arguments: Any) -> Any:
+    """Compute one unit on a worker, whose sums are those of one BLAS thread too."""
     keep_freed_memory()
     with one_blas_thread():
-        return measure(study, protocol, strategy)
+        return compute(*arguments)
 
 
 def as_json(validation: Validation) -> dict[str, Any]:

@@ -96,9 +96,22 @@ LEFT_OUT = "loao"
 WITH_ERRORS = ("rho", "pairs_correct_full")
 
 
-def bands(study: NestedStudy, band: Band, strategies: Sequence[str], why_not: str) -> dict[str, Any]:
-    """Validate bands of other widths, and compare what strategies choose with the band in use.
+def edges_around(band: Band) -> list[tuple[float, float]]:
+    """Return the edges of the bands that are validated, that in use among them; none where it is unsuited."""
+    edges = {*BANDS, _edges(band)} if band.suited else set()
+    return sorted(edges, key=lambda one: (one[1] - one[0], one))
 
+
+def _edges(band: Band) -> tuple[float, float]:
+    return round(band.lo, 9), round(band.hi, 9)
+
+
+def bands(
+    study: NestedStudy, band: Band, strategies: Sequence[str], widths: Sequence[dict[str, Any]], why_not: str
+) -> dict[str, Any]:
+    """Tell bands of other widths, and compare what strategies choose with the band in use.
+
+    widths: what `width` says of each of `edges_around`.
     why_not: why no agent can be left out; "" where it can.
     Returns: ``widths``, with every agent in turn left out, each with figures or a reason why there are none;
         ``overlaps``: tasks of a strategy that lie in the band in use, or a reason; ``reason``: why there are
@@ -107,29 +120,26 @@ def bands(study: NestedStudy, band: Band, strategies: Sequence[str], why_not: st
     if not band.suited:
         return {"widths": [], "overlaps": [], "reason": band.reason}
     overlaps = [_overlap(study, band, name) for name in strategies if name != "mid_range"]
-    if why_not:
-        return {"widths": [], "overlaps": overlaps, "reason": why_not}
-    in_use = (round(band.lo, 9), round(band.hi, 9))
-    edges = sorted({*BANDS, in_use}, key=lambda one: (one[1] - one[0], one))
-    widths = [_width(study, lo, hi, (lo, hi) == in_use) for lo, hi in edges]
-    return {"widths": widths, "overlaps": overlaps, "reason": ""}
+    told = [one | {"in_use": (one["lo"], one["hi"]) == _edges(band)} for one in widths]
+    return {"widths": told, "overlaps": overlaps, "reason": why_not}
 
 
-def _width(study: NestedStudy, lo: float, hi: float, in_use: bool) -> dict[str, Any]:
+def width(study: NestedStudy, lo: float, hi: float) -> dict[str, Any]:
+    """Validate the band between two pass rates, with every agent in turn left out."""
     agents, rule = study.agents, Rule(lo, hi, study.rule.history_window, widening=False)
     whole = _of_everyone(agents, rule)
     size = whole.tasks[0].size
     of_folds = fold_bands(agents, Plan(LEFT_OUT, study.bands[LEFT_OUT].folds, ""), rule)
     n_used, n_folds = sum(tasks.size > 0 for tasks in of_folds.tasks), len(of_folds.folds)
-    width: dict[str, Any] = {"lo": lo, "hi": hi, "in_use": in_use, "size": size, "n": 0, "rho": None}
-    width |= {"pairs_correct_full": None, "se": {}, "reason": ""}
+    found: dict[str, Any] = {"lo": lo, "hi": hi, "in_use": False, "size": size, "n": 0, "rho": None}
+    found |= {"pairs_correct_full": None, "se": {}, "reason": ""}
     if not size:
         outcomes = agents.outcomes[whole.counted[0]]
         why = mid_range(outcomes, lo=lo, hi=hi, widening=False).reason.partition(";")[0]
-        return width | {"reason": why}
+        return found | {"reason": why}
     if not is_enough(n_used, n_folds):
         thin = f"{n_folds - n_used} of {n_folds} folds have no subset; at most a fifth may lack one"
-        return width | {"reason": thin}
+        return found | {"reason": thin}
     alone = replace(
         study,
         bands={LEFT_OUT: of_folds},
@@ -142,7 +152,7 @@ def _width(study: NestedStudy, lo: float, hi: float, in_use: bool) -> dict[str, 
     figures = measure(alone, LEFT_OUT, "mid_range").figures
     names = ("n", "rho", "pairs_correct_full", "reason")
     errors = {"se": {name: figures.se.get(name) for name in WITH_ERRORS}}
-    return width | {name: getattr(figures, name) for name in names} | errors
+    return found | {name: getattr(figures, name) for name in names} | errors
 
 
 def _of_everyone(agents: CompleteAgents, rule: Rule) -> FoldBands:
