@@ -11,6 +11,7 @@ import numpy as np
 from analytics.plots import PAINT, PlotRefused, axes_for, name_rows
 from selection import validation_text
 from selection.schema.board import Line, Standings
+from selection.standings import words
 from selection.standings.terms import NOBODY_RANKED, in_order, whole_costs
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _draw_ranks(standings: Standings, target: str, ranked: Sequence[Marked], ax:
     ax.set_xlim(0.5, len(ranked) + 0.5)
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set_xlabel("rank, with its 95% range")
-    _explain(ax, [mark for _, mark in ranked])
+    _explain(ax, [mark for _, mark in ranked], words.best_text(standings, target))
     return ax
 
 
@@ -96,7 +97,7 @@ def _draw_cost(standings: Standings, target: str, ranked: Sequence[Marked], ax: 
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_xlabel("cost of a run of all tasks")
     ax.set_ylabel("score, with its 95% interval")
-    _explain(ax, [mark for _, mark in ranked])
+    _explain(ax, [mark for _, mark in ranked], words.best_text(standings, target))
     _name_front(ax, [(costs[line.agent], line.at[target].score or 0.0, line.agent) for line, _ in ranked])
     return ax
 
@@ -140,9 +141,9 @@ def _dot(ax: Any, x: Any, y: Any, mark: str, **more: Any) -> None:
     ax.plot(x, y, "o", markersize=size, markerfacecolor=fill, markeredgecolor=edge, **more)
 
 
-def _explain(ax: Any, there: Sequence[str]) -> None:
+def _explain(ax: Any, there: Sequence[str], best: str) -> None:
     for mark in (mark for mark in reversed(MARKS) if mark in there):
-        _dot(ax, [], [], mark, label=MARKS[mark][0])
+        _dot(ax, [], [], mark, label=best if mark == "first" else MARKS[mark][0])
     ax.legend(**ON_TOP)
 
 

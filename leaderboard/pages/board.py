@@ -142,6 +142,7 @@ def _sentences(page: dict[str, Any]) -> dict[str, Any]:
         "figures": _figures(page),
         "headline": words.headline(standings, target),
         "second_run": words.second_run_text(standings, target),
+        "best": words.best_text(standings, target),
         "tells_trust": words.tells_trust(standings),
         "scores": words.scores_text(standings, target),
         "tasks": words.tasks_of(standings, target),
@@ -192,8 +193,7 @@ def _figures(page: dict[str, Any]) -> list[tuple[str, str, str]]:
         what = "cheapest that could be best"
         figures.append((words.cost_text(cheapest.entry), what, cheapest.entry.agent))
     if first and len(heading) > 1:
-        what = "could be the best (95%)"
-        figures.append((f"{len(first):,} of {len(heading):,}", what, ""))
+        figures.append((f"{len(first):,} of {len(heading):,}", words.best_text(standings, page["target"]), ""))
     return figures
 
 

@@ -298,6 +298,7 @@ def _embed_page(board: Board, n: int) -> dict[str, Any]:
     return {
         "board": board,
         "headline": words.headline(standings),
+        "best": words.best_text(standings),
         "tells_trust": words.tells_trust(standings),
         "over": words.tasks_of(standings, board.target),
         "n_ranked": n_ranked,

@@ -89,6 +89,7 @@ def _row(board: Board, entries: Sequence[Entry]) -> dict[str, Any]:
             (line.pk, line.entry.agent, line.target_result, line.bar if n_ranked > 1 else "")
             for line in named[:N_FIRST]
         ],
+        "among": words.among_text(standings),
         "best": leader.target_result if leader else None,
         "over": words.tasks_of(standings, standings.target),
         "cost": cost_cell({}, leader) if leader else "",

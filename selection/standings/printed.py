@@ -1,6 +1,6 @@
 """A board as text for a terminal: headline, table, and a few lines below; explained where asked for."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from textwrap import fill
 
@@ -65,10 +65,7 @@ def ranks(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
     target = target or board.target
     shown = rank_columns(board, target)
     target_line = board.targets[target]
-    heads = {one.head for one in shown}
-    explained = {key: text for key, text in terms.LEGEND.items() if key in heads}
-    if "Trust" in heads:
-        explained |= trust_legend(board)
+    explained = _of_heads(board, target, {one.head for one in shown})
     parts = (
         fill(words.headline(board, target), width),
         words.sentence(words.failed_text(board.n_missing_failed)),
@@ -112,9 +109,8 @@ def _is_same(column: BoardColumn) -> bool:
 def _below(board: Standings, target: str, more: str, width: int) -> Iterator[str]:
     """Yield what fits into a few lines: how sure ranks are, which tasks scores are on, the validation."""
     lines: list[str] = []
-    best = (
-        f"{BEST} could be the best (95%); other rank ranges can include 1. " if _best(board, target) else ""
-    )
+    best = f"{BEST} {words.best_text(board, target)}; other rank ranges can include 1. "
+    best = best if _best(board, target) else ""
     same = [f"{one.head} {one.cells[0]}" for one in columns(board, target) if _is_same(one)]
     for part in (
         best + words.confidence_text(board, target),
@@ -160,9 +156,7 @@ def legend(board: Standings, target: str, shown: Sequence[BoardColumn]) -> dict[
     cells = "".join(cell for column in shown for cell in column.cells)
     signs = {sign for sign in ("~", "≤") if sign in cells}
     signs |= {terms.UNBELIEVED for column in shown if terms.UNBELIEVED in column.cells}
-    texts = {key: text for key, text in terms.LEGEND.items() if key in heads | signs}
-    if "Trust" in heads:
-        texts |= trust_legend(board)
+    texts = _of_heads(board, target, heads | signs)
     marks = [mark for mark in terms.MARKS if any(mark in line.marks for line in board.agents)]
     texts |= {mark: words.sentence(terms.MARKS[mark]) for mark in marks}
     if "versions" in marks:
@@ -177,6 +171,14 @@ def legend(board: Standings, target: str, shown: Sequence[BoardColumn]) -> dict[
         if varies and methods != ["calibration"]:
             texts[error] += f" For a measured score it includes how much agents vary {', '.join(varies)}."
     return texts
+
+
+def _of_heads(board: Standings, target: str, heads: Collection[str]) -> dict[str, str]:
+    """Explain heads and signs, and the levels of trust where there is a column of them."""
+    texts, best = {key: text for key, text in terms.LEGEND.items() if key in heads}, "Could be the best"
+    if best in texts and (among := words.among_text(board, target)):
+        texts[best] = f"The best of the {among} is one of these (95%)."
+    return texts | (trust_legend(board) if "Trust" in heads else {})
 
 
 def trust_legend(board: Standings) -> dict[str, str]:

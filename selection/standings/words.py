@@ -151,6 +151,18 @@ def _one_of(board: Standings) -> str:
     return headline_agents(board).replace("agents", "agent").replace("are not", "is not")
 
 
+def among_text(board: Standings, target: str = "") -> str:
+    """Name the agents that headlines are made from; empty where all ranked agents are."""
+    ranked = [line for line in board.agents if line.at[target or board.target].rank is not None]
+    return "" if all(in_headlines(board, line) for line in ranked) else headline_agents(board)
+
+
+def best_text(board: Standings, target: str = "") -> str:
+    """Return could be the best (95%), and of which agents where not of all ranked ones."""
+    among = among_text(board, target)
+    return f"could be the best{among and f' of the {among}'} (95%)"
+
+
 def withdrawn_text(names: Sequence[str]) -> str:
     """Say who of a board was withdrawn after it was published; empty where nobody was."""
     return f"Withdrawn since: {first_names(names)}." if names else ""

@@ -1,6 +1,7 @@
 """Plots by their geometry: each mark stands where its value is, and looks as the pages look."""
 
 import sys
+from dataclasses import replace
 
 import matplotlib as mpl
 
@@ -99,6 +100,14 @@ def test_marks_are_the_sets_of_the_standings(standings):
     tied = {line.agent for first, last in leader.tied_with for line in standings.agents[first : last + 1]}
     assert {agent for agent, mark in by_agent.items() if mark != "worse"} == tied | filled
     assert set(by_agent.values()) == {"first", "tied", "worse"}
+
+
+def test_the_legend_says_of_which_agents_the_best_could_be(standings):
+    last = next(line for line in reversed(in_order(standings)) if line.at["full"].rank is not None)
+    agents = tuple(replace(line, trust="self_reported") if line == last else line for line in standings.agents)
+    for shown, said in ((standings, ""), (replace(standings, agents=agents), " of the verified agents")):
+        texts = [text.get_text() for text in shown.plot().get_legend().get_texts()]
+        assert f"could be the best{said} (95%)" in texts
 
 
 def test_each_target_can_be_drawn(standings):

@@ -10,7 +10,7 @@ from analytics.record import Counting
 from selection.folds import generator
 from selection.prior import OVER, PriorDecisions, Staged, SubsetVersion
 from selection.rules import Rules
-from selection.standings import answer, table, words
+from selection.standings import answer, printed, table, words
 from selection.standings.choice import chosen_tasks, training
 from selection.strategies import STRATEGIES, Training
 from tests.selection.records import (
@@ -448,6 +448,13 @@ def test_the_best_is_looked_for_among_verified_agents(target):
         words.could_be_first(found)
         == f"{len(found.targets['full'].may_be_first)} of 16 verified agents could be the best"
     )
+    among = f"{printed.BEST} could be the best of the verified agents (95%); other rank ranges can include 1."
+    out = printed.text(found, target)
+    assert among in " ".join(out.split())
+    (leader,) = (row for row in out.splitlines() if "a16" in row)
+    assert printed.BEST not in leader
+    explained = " ".join(printed.ranks(found, target).split())
+    assert "The best of the verified agents is one of these (95%)." in explained
     assert answer(self_reported(ahead, 16), Rules(headline_from="logs")).targets[target].may_be_first == first
     assert answer(ahead).targets[target].may_be_first == ("a16",)
     assert by_name(found)["a16"].at[target].rank == 1

@@ -225,10 +225,10 @@ class TestMarks:
     def test_the_caption_says_what_the_marks_are(self, client, publish):
         shown = standings_of(publish(graded(16, 60)))
         text = text_of(client.get("/b/toy"))
-        assert "Filled: could be the best. Outlined: not clearly worse than the leader." in text
+        assert "Filled: could be the best (95%). Outlined: not clearly worse than the leader." in text
         assert "tinted" not in text
         beside = Agent.objects.get(name=shown.agents[3].agent)
-        told = f"Filled: could be the best. Outlined: tied with {beside.name} . Back to the leader"
+        told = f"Filled: could be the best (95%). Outlined: tied with {beside.name} . Back to the leader"
         assert told in text_of(client.get(f"/b/toy?vs={beside.pk}"))
 
     def test_a_filter_dims_the_dots_that_it_leaves_out(self, client, publish):

@@ -127,11 +127,13 @@ def test_every_face_counts_among_the_verified_agents(client, db, settings):
     verdict = f"{n} of the 6 verified agents could be the best. "
     for path in ("/b/toy", "/b/toy/embed"):
         assert verdict in text_of(client.get(path)), path
+        assert "Filled: could be the best of the verified agents (95%)." in text_of(client.get(path)), path
     feed = client.get("/b/toy/feed").content.decode()
     assert verdict in feed
     short = f"{n} of 6 verified agents could be the best"
     assert short in client.get("/b/toy/badge.svg").content.decode()
     assert f"{short}. 20 tasks" in text_of(client.get("/"))
+    assert "Only verified agents" in text_of(client.get("/"))
     assert f"Board {board.number}: {short}" in feed
     assert "1 agent ranked higher is not verified." in text_of(client.get("/b/toy"))
 
