@@ -55,6 +55,11 @@ class OrderedOutcomes:
         lo, hi = (f"{round(100 * edge, 4):g}%" for edge in self.band)
         return f"{lo} to {hi}"
 
+    @property
+    def rate(self) -> str:
+        """What the mean of a task is called."""
+        return "mean score" if self.outcomes.is_graded else "pass rate"
+
     @cached_property
     def rates(self) -> np.ndarray:
         return single_tasks.rates(self.outcomes.means[self.outcomes.voice])
@@ -100,13 +105,14 @@ class OrderedOutcomes:
     @property
     def rated_by(self) -> str:
         agents, rest = words.counted(self.n_rating, "agent"), self.n_agents - self.n_rating
+        rates = "Mean scores are over" if self.outcomes.is_graded else "Pass rates are means over"
         n_valid = np.count_nonzero(~np.isnan(self.outcomes.means[self.outcomes.voice]), axis=1)
         if 20 * n_valid.max(initial=0) < 19 * self.n_tasks:
-            return f"Pass rates are means over {agents}. None of them has run all tasks."
+            return f"{rates} {agents}. None of them has run all tasks."
         most = "" if self.outcomes.voice.all() else ", at most two per untrusted account"
         left_out = f" {words.counted(rest, 'other')} {'is' if rest == 1 else 'are'} left out." if rest else ""
         whose = f"the {agents} with results on at least 95% of the tasks{most}"
-        return f"Pass rates are means over {whose}.{left_out}"
+        return f"{rates} {whose}.{left_out}"
 
 
 Known = dict[tuple[int, int], OrderedOutcomes]

@@ -1,7 +1,7 @@
 """The page of all tasks: pass rates, results by agent; and that of one."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -25,7 +25,6 @@ from leaderboard.studies.outcomes import single_tasks
 MAX_ROWS = 200  # of agents, each with a row of its own
 N_GROUPS = 10
 MAX_LISTED = 500  # tasks, unless all are asked for
-PARTLY = "A partly filled {} is a mean between 0 and 1."
 SUBSET_CHOICES = {"yes": True, "no": False}
 ORDERS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
     "task": lambda line: line["task"].name.casefold(),
@@ -63,20 +62,21 @@ def headline(of: OrderedOutcomes) -> str:
     if not of.n_agents:
         return f"There are no results yet on the {every}."
     if of.n_agents == 1:
-        return "One agent so far. Pass rates need at least two."
+        return f"One agent so far. {of.rate.capitalize()}s need at least two."
     if not of.n_rating:
         return f"There is no valid result on the {every}."
     if of.n_rating < 2:
-        return "Only one agent has run the tasks. Pass rates need at least two."
+        return f"Only one agent has run the tasks. {of.rate.capitalize()}s need at least two."
     n = int(of.in_band.sum())
-    return f"{n:,} of {every} {'has' if n == 1 else 'have'} a pass rate of {of.band_text}."
+    return f"{n:,} of {every} {'has' if n == 1 else 'have'} a {of.rate} of {of.band_text}."
 
 
 def rest(of: OrderedOutcomes) -> str:
     if not of.n_rating:
         return ""
     if of.n_rating < 2:
-        return f"It passes {int((of.rates >= 1).sum()):,} of {words.counted(of.n_tasks, 'task')}."
+        passes = "scores 100% on" if of.outcomes.is_graded else "passes"
+        return f"It {passes} {int((of.rates >= 1).sum()):,} of {words.counted(of.n_tasks, 'task')}."
     lo, hi = of.band
     easy = int((~of.in_band & (of.rates > lo)).sum())
     hard = int((~of.in_band & (of.rates < hi)).sum())
@@ -85,7 +85,9 @@ def rest(of: OrderedOutcomes) -> str:
         f"{n:,} {'is' if n == 1 else 'are'} {kind}" for n, kind in ((easy, "easier"), (hard, "harder")) if n
     ]
     text = f"{' and '.join(parts)}." if parts else "No task is easier or harder."
-    text += f" {none:,} {'is' if none == 1 else 'are'} passed by no agent." if none else ""
+    nobody = f"{none:,} {'is' if none == 1 else 'are'} passed by no agent"
+    nobody = f"Every agent scores 0% on {words.counted(none, 'task')}" if of.outcomes.is_graded else nobody
+    text += f" {nobody}." if none else ""
     return f"{text} {unrated:,} {'has' if unrated == 1 else 'have'} no result." if unrated else text
 
 
@@ -104,15 +106,14 @@ def chart(of: OrderedOutcomes, lines: list[dict[str, Any]]) -> Chart | None:
     shown = {outcome for _, _, outcomes, _ in rows for outcome in outcomes}
     each = "Each row is a tenth of the agents" if of.n_agents > MAX_ROWS else "Each row is an agent"
     last = ", unranked last" if np.isnan(of.ranks).any() else ""
-    partly = f" {PARTLY.format('cell')}" if shown - {None, 0.0, 1.0} else ""
+    passes = _passes_text(of, "cell", shown)
     dash = " A dash is no valid result." if None in shown else ""
     marks = " The line below marks the ranking tasks." if differs and any(in_subset) else ""
     return Chart(
         name="tasks",
         title="Results by agent and task",
-        lede=f"{each}, best first{last}. Each column is a task, easiest first. A filled cell is a pass."
-        f"{partly}{dash}{marks}",
-        heads=("Task", "Pass rate", "Agents", "Ranking task"),
+        lede=f"{each}, best first{last}. Each column is a task, easiest first. {passes}{dash}{marks}",
+        heads=("Task", of.rate.capitalize(), "Agents", "Ranking task"),
         rows=tuple(
             (
                 line["task"].name,
@@ -128,9 +129,19 @@ def chart(of: OrderedOutcomes, lines: list[dict[str, Any]]) -> Chart | None:
             rates=[line["rate"] for line in lines],
             rows=rows,
             band=band,
+            rate=of.rate,
             marked=in_subset if differs else [],
         ),
     )
+
+
+def _passes_text(of: OrderedOutcomes, mark: str, shown: Collection[float | None]) -> str:
+    """Say what a filled mark is, and a partly filled one where some are shown."""
+    if of.outcomes.is_graded:
+        return f"The filled part of a {mark} is the mean score."
+    failure = f", an empty {mark} a failure" if mark == "dot" else ""
+    partly = f" A partly filled {mark} is a mean between 0 and 1." if set(shown) - {None, 0.0, 1.0} else ""
+    return f"A filled {mark} is a pass{failure}.{partly}"
 
 
 def _heat_map_rows(of: OrderedOutcomes) -> list[HeatMapRow]:
@@ -173,6 +184,7 @@ def tasks(request: HttpRequest, slug: str) -> HttpResponse:
     asked = {"find": find, "subset": subset}
     page = {
         "of": of,
+        "rate": of.rate.capitalize(),
         "order": order,
         "direction": "descending" if is_down else "ascending",
         "address": lambda sort: f"?{urlencode({k: v for k, v in (asked | {'sort': sort}).items() if v})}",
@@ -215,9 +227,9 @@ def task_page(benchmark: Benchmark, pk: int) -> dict[str, Any]:
         "task": task,
         "column": column,
         "versions": list(versions),
-        "headline": _task_headline(task, column, outcomes),
+        "headline": _task_headline(of, task, column, outcomes),
         "rest": _task_rest(of, task, column, outcomes),
-        "is_graded": any(outcome not in (0.0, 1.0) for outcome in outcomes),
+        "is_graded": not of.outcomes.is_graded and any(outcome not in (0.0, 1.0) for outcome in outcomes),
         "invalid": [run for run in runs if run["n_invalid"]],
         "n_invalid": sum(run["n_invalid"] for run in runs),
         "agents_chart": _agents_chart(of, runs) if runs else None,
@@ -241,8 +253,8 @@ def _runs(of: OrderedOutcomes, column: int) -> list[dict[str, Any]]:
         entry, rank = of.entries.get(agent.pk), of.rank_of(agent)
         text = "no valid result"
         if outcome is not None:
-            whole = {1.0: "passed", 0.0: "failed"}.get(outcome)
-            text = whole or f"mean score {words.percent(outcome)}%"
+            whole = {} if outcomes.is_graded else {1.0: "passed", 0.0: "failed"}
+            text = whole.get(outcome) or f"mean score {words.percent(outcome)}%"
         runs.append(
             {
                 "agent": agent,
@@ -258,7 +270,7 @@ def _runs(of: OrderedOutcomes, column: int) -> list[dict[str, Any]]:
     return runs
 
 
-def _task_headline(task: Task, column: int | None, outcomes: Sequence[float]) -> str:
+def _task_headline(of: OrderedOutcomes, task: Task, column: int | None, outcomes: Sequence[float]) -> str:
     n, every = sum(outcome >= single_tasks.PASSED for outcome in outcomes), len(outcomes)
     if task.retired_at:
         return f"This task was retired on {task.retired_at:%Y-%m-%d}."
@@ -266,8 +278,12 @@ def _task_headline(task: Task, column: int | None, outcomes: Sequence[float]) ->
         return "This task does not count."
     if not every:
         return "No agent has a valid result on this task."
+    ends = [f"{words.percent(end(outcomes))}%" for end in (min, max)]
     if every == 1:
-        return f"One agent has run this task and {'passes' if n else 'fails'} it."
+        does = f"scores {ends[0]}" if of.outcomes.is_graded else f"{'passes' if n else 'fails'} it"
+        return f"One agent has run this task and {does}."
+    if of.outcomes.is_graded:
+        return f"{every:,} agents score {' to '.join(dict.fromkeys(ends))} on this task."
     if not n:
         return f"None of the {every:,} agents passes this task."
     if n == every:
@@ -280,7 +296,7 @@ def _task_rest(of: OrderedOutcomes, task: Task, column: int | None, outcomes: Se
     n, every = sum(outcome >= single_tasks.PASSED for outcome in outcomes), len(outcomes)
     if column is None or every < 2:
         return words.sentence(task.retired_reason) if task.retired_at else ""
-    if n in (0, every):
+    if n in (0, every) or of.outcomes.is_graded:
         return ""
     weaker = single_tasks.weaker_passing(of.outcomes.means[:, column], of.ranks)
     if n == 1:
@@ -300,13 +316,12 @@ def _agents_chart(of: OrderedOutcomes, runs: Sequence[dict[str, Any]]) -> Chart:
         trust = [run["trust"] or "not on the board"] if of.tells_trust else []
         rows.append((run["agent"].name, run["rank_text"], run["outcome_text"], *trust))
     shown = {run["outcome"] for run in runs}
-    partly = f" {PARTLY.format('dot')}" if shown - {None, 0.0, 1.0} else ""
+    passes = _passes_text(of, "dot", shown)
     small = " A small dot is no valid result." if None in shown else ""
     return Chart(
         name="task",
         title="Results by agent",
-        lede="Each dot is an agent, best rank first. A filled dot is a pass, an empty dot a failure."
-        f"{partly}{small}",
+        lede=f"Each dot is an agent, best rank first. {passes}{small}",
         heads=("Agent", "Rank", "Result", *(["Trust"] if of.tells_trust else [])),
         rows=tuple(rows),
         svg=dot_row(
@@ -328,15 +343,16 @@ def _quarters_chart(of: OrderedOutcomes, runs: Sequence[dict[str, Any]]) -> Char
         return None
     quarters = [(*when, float(np.mean(group)), len(group)) for when, group in sorted(groups.items())]
     rows = [(f"{year} Q{n}", f"{words.percent(rate)}%", f"{size:,}") for year, n, rate, size in quarters]
+    title = f"{of.rate.capitalize()} by quarter"
     return Chart(
         name="quarters",
-        title="Pass rate by quarter",
+        title=title,
         lede=f"Mean over the agents submitted in each quarter. The shaded area is {of.band_text}.",
-        heads=("Quarter", "Pass rate", "Agents"),
+        heads=("Quarter", of.rate.capitalize(), "Agents"),
         rows=tuple(rows),
         svg=by_quarter(
             name="quarters",
-            title="Pass rate by quarter of submission",
+            title=f"{title} of submission",
             quarters=quarters,
             band=of.band,
         ),

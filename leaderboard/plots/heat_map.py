@@ -35,8 +35,9 @@ def heat_map(
     rows: Sequence[HeatMapRow],
     band: tuple[int, int, str] | None = None,
     marked: Sequence[bool] = (),
+    rate: str = "pass rate",
 ) -> SafeString:
-    """Draw pass rates by column and a row for each agent; ValueError without a column.
+    """Draw pass rates, or mean scores, by column and a row for each agent; ValueError without a column.
 
     `band` are columns, the end not among them, and what is said of them. `marked` columns get a tick under
     the map, where that is another set.
@@ -56,7 +57,7 @@ def heat_map(
         ]
     foot = TOP + PROFILE
     marks += [
-        text(LEFT - 8, TOP + TEXT / 3, "pass rate 100%", anchor="end"),
+        text(LEFT - 8, TOP + TEXT / 3, f"{rate} 100%", anchor="end"),
         text(LEFT - 8, TOP + PROFILE / 2 + TEXT / 3, "50%", anchor="end"),
         text(LEFT - 8, foot + 2, "0", anchor="end"),
         *(rule(LEFT - 4, y, LEFT, y, stroke="worse") for y in (TOP, TOP + PROFILE / 2, foot)),

@@ -107,6 +107,28 @@ def test_half_of_the_trials_passes_and_is_said_to(client, publish):
     assert "b: mean score 50.0%, rank 2" in seen(client, "t").content.decode()
 
 
+def test_graded_results_have_mean_scores_and_no_passes(client, publish):
+    scores = {"a": (0.7, 1.0, 0.0), "b": (0.45, 0.2, 0.0), "c": (0.25, 0.1, 0.0)}
+    rows = [
+        {"agent": agent, "task": f"t{j}", "outcome": outcome, "submitted_at": "2026-01-05"}
+        for agent, outcomes in scores.items()
+        for j, outcome in enumerate(outcomes)
+    ]
+    publish(rows_text(rows))
+    text = text_of(seen(client, "t0"))
+    assert "3 agents score 25.0% to 70.0% on this task. Results by agent" in text
+    assert "Mean score 46.7% over 3 agents" in text
+    assert "Mean score over time" in text
+    assert "3 agents score 0.0% on this task." in text_of(seen(client, "t2"))
+    assert "a: mean score 100.0%, rank 1" in seen(client, "t1").content.decode()
+    every = text_of(client.get("/b/toy/tasks"))
+    assert "2 of 3 tasks have a mean score of 30% to 70%. 1 is harder. Every agent scores 0% on 1 task." in every
+    assert "Mean scores are over the 3 agents with results on at least 95% of the tasks." in every
+    for shown in (text, every):
+        assert "mean score" in shown
+        assert not re.search(r"(?i)pass rate|passes|a pass\b", shown)
+
+
 def test_invalid_trials_are_told_by_agent(client, publish):
     publish({"a": "1" * 20, "b": "1" * 19 + "x"})
     text = text_of(seen(client, "t19"))
