@@ -257,7 +257,7 @@ def _icc_figures(line: trials.Consistency) -> dict[str, Any]:
         "ICC to": interval.upper if interval else None,
         "σ²within": icc.sigma_w2 if icc else None,
         "tasks": line.n_tasks,
-        "trials a task": icc.n_0 if icc else None,
+        "n₀ trials a task": icc.n_0 if icc else None,
     }
 
 

@@ -19,7 +19,8 @@ from analytics.arrays import CodeArray, FloatArray, Mask
 from analytics.human_labels import CENSUS, Labelled, SurrogateRefused, correct
 from analytics.record.rows import Rows, Setting, distinct
 from analytics.trials.flags import dependent_trials, only_gains, only_improving, run_order
-from analytics.trials.icc import IccRefused, convergence, intraclass_correlation, task_trials
+from analytics.text import counted
+from analytics.trials.icc import MIN_TASKS, IccRefused, convergence, intraclass_correlation, task_trials
 
 MIN_PARTED = 4  # trials of a task: two, and two to compare them with
 SEED = 0  # of the subsets of trials; `python -m analytics icc` takes it by default
@@ -165,13 +166,16 @@ def _needed(part: ComparedTrials) -> tuple[int | None, str]:
     """
     n_trials = np.bincount(part.rows.task)
     enough = n_trials[part.rows.task] >= MIN_PARTED
-    if not enough.any():
+    n_tasks, n_all = (int(np.count_nonzero(n_trials >= least)) for least in (MIN_PARTED, 1))
+    if not n_tasks:
         return None, f"not measured: no task has {MIN_PARTED} valid trials"
+    if n_tasks < MIN_TASKS:
+        have = f"{counted(n_tasks, 'task')} {'has' if n_tasks == 1 else 'have'}"
+        return None, f"not measured: {have} {MIN_PARTED} valid trials or more; {MIN_TASKS} such tasks are needed"
     try:
         curve = convergence(part.rows.task[enough], part.outcome[enough], SEED)
     except IccRefused as refusal:
-        return None, f"not measured: {refusal}"
-    n_tasks, n_all = (int(np.count_nonzero(n_trials >= least)) for least in (MIN_PARTED, 1))
+        return None, str(refusal)
     over = f", over the {n_tasks:,} of {n_all:,} tasks with {MIN_PARTED} or more" if n_tasks < n_all else ""
     return curve.trials_needed, curve.verdict + over
 

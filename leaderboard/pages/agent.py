@@ -170,7 +170,7 @@ def _chart(of: OrderedOutcomes, row: int, result: single_tasks.ExpectedOutcomes 
     if None in outcomes:
         lede.append("Dash: no valid result.")
     if inside.size:
-        lede.append(f"Shaded: pass rates of {of.band_text}.")
+        lede.append(f"Shaded: {of.rate}s of {of.band_text}.")
     if result is not None:
         n = result.n_neighbours
         near = f"{'up to' if n.min() < n.max() else 'the'} {words.counted(int(n.max()), 'agent')}"
@@ -287,9 +287,11 @@ def icc_text(line: Line) -> str:
 
 def _one_icc(icc: Mapping[str, Any]) -> str:
     between = f" (95%: {icc['lower']:.2f}–{icc['upper']:.2f})" if icc.get("lower") is not None else ""
-    n, trials = icc.get("n_tasks") or 0, icc.get("trials_per_task")
-    each = f", {trials:.1f} trials each" if trials else ""
-    return f"ICC {icc['icc']:.2f}{between} over {words.counted(n, 'task')}{each}"
+    tasks, trials = words.counted(icc.get("n_tasks") or 0, "task"), icc.get("trials_per_task") or 0.0
+    over = f" over {tasks}" + (f", {trials:.1f} trials each" if trials else "")
+    if not round(trials, 9).is_integer():  # tasks have unequal numbers of them
+        over = f"; repeated on {tasks}, {trials:.2f} effective trials per task (n₀)"
+    return f"ICC {icc['icc']:.2f}{between}{over}"
 
 
 def people_text(people: People | None) -> Iterator[tuple[str, str]]:

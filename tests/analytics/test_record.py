@@ -871,6 +871,8 @@ def test_from_how_many_trials_on_the_consistency_settles():
     assert short.trials_needed is None
     assert short.needed == "not measured: no task has 4 valid trials"
     (uneven,) = made([row for row in rows if row[0] == 0 and (row[1] > 2 or row[3] < 3)], n_tasks=400).repeats
+    (few,) = made([row for row in rows if row[0] == 0 and (row[1] < 5 or row[3] < 3)], n_tasks=400).repeats
+    assert few.needed == "not measured: 5 tasks have 4 valid trials or more; 10 such tasks are needed"
     rest = convergence(np.repeat(np.arange(397), 16), sure[3:].ravel(), seed=0)
     assert uneven.needed == f"{rest.verdict}, over the 397 of 400 tasks with 4 or more"
 

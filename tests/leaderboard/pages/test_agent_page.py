@@ -472,6 +472,10 @@ def test_how_many_trials_its_icc_needs(icc, said):
             {"icc": 0.5, "lower": None, "upper": None, "n_tasks": 1, "trials_per_task": 3.0},
             "ICC 0.50 over 1 task, 3.0 trials each",
         ),
+        (
+            {"icc": 0.41, "lower": None, "upper": None, "n_tasks": 15, "trials_per_task": 2.4736842},
+            "ICC 0.41; repeated on 15 tasks, 2.47 effective trials per task (n₀)",
+        ),
         ({"icc": None, "reason": "one trial a task"}, ""),
         ({"icc": None}, ""),
         (
