@@ -154,7 +154,7 @@ def _sentences(page: dict[str, Any]) -> dict[str, Any]:
         "trials": words.trials_text(standings.trials),
         "covers": words.covers_text(standings, target),
         "measured": words.measured_text(standings),
-        "bounded": words.bounded_text(standings),
+        "bounded": words.bounded_text(standings, target),
         "in_no_interval": words.in_no_interval(standings),
         "legend": _legend(page),
         # What the rows of ranked agents lack; why others have no rank stands in their own table.
@@ -183,7 +183,8 @@ def _figures(page: dict[str, Any]) -> list[tuple[str, str, str]]:
     score = f"{leader.cells[page['score_head']]}{f' ± {leader.half_width}' if leader.half_width else ''}%"
     best = [line for line in heading if line.target_result.rank == leader.target_result.rank]
     who = leader.entry.agent if len(best) == 1 else words.counted(len(best), "agent")
-    figures = [(score, "highest score", who)]
+    ranked = " of a ranked agent" if words.is_outdone(standings, page["target"]) else ""
+    figures = [(score, f"highest score{ranked}", who)]
     costs = words.whole_costs(standings)
     known = [line for line in first if line.entry.agent in costs]
     measured = [line for line in known if not words.cost_text(line.entry).startswith("~")]

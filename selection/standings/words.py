@@ -87,14 +87,14 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, s
             f"{counted(n, 'ranked agent')} {'is' if n == 1 else 'are'} {no}." for no, n in why.items()
         )
         return f"No {_one_of(board)} is ranked yet.", no
-    best, is_all = named[0], len(named) == len(ranked)
+    best, is_all = named[0], len(named) == len(ranked) and not is_outdone(board, target)
     # All tasks are what a score is over, unless it says otherwise.
     on = "" if target == "full" else f" on {tasks_of(board, target)}"
     score, reason = score_text(best.at[target]), sentence(board.targets[target].reason)
     if len(ranked) == 1:
         return "One agent so far:", f"{best.agent}, {score}{on}."
     first = [line for line in named if line.agent in board.targets[target].may_be_first]
-    agents, above = _counted(board, named, ranked), _above(board, target, ranked)
+    agents, above = _counted(board, named, ranked, target), _above(board, target, ranked)
     the = "" if is_all else "the "
     leaders = [line for line in named if line.at[target].rank == best.at[target].rank]
     scores = f"{score}{on}{_for(board, leaders)}."
@@ -126,9 +126,19 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, s
     )
 
 
-def _counted(board: Standings, named: Sequence[Line], ranked: Sequence[Line]) -> str:
-    """Return 59 agents; 57 verified agents where others are ranked too."""
-    return f"{len(named):,} {'agents' if len(named) == len(ranked) else headline_agents(board)}"
+def _counted(board: Standings, named: Sequence[Line], ranked: Sequence[Line], target: str) -> str:
+    """Return 59 agents; 57 verified agents where others are ranked too; 59 ranked agents where outdone."""
+    agents = "agents" if len(named) == len(ranked) else headline_agents(board)
+    return f"{len(named):,} {'ranked ' if is_outdone(board, target) else ''}{agents}"
+
+
+def is_outdone(board: Standings, target: str = "") -> bool:
+    """Whether an unranked agent scores above all that headlines are made from, whatever is missing."""
+    target = target or board.target
+    results = [(in_headlines(board, line), line.at[target]) for line in board.agents]
+    scores = [at.score or 0.0 for heads, at in results if heads and at.rank is not None]
+    floors = [at.bounds[0] for _, at in results if at.rank is None and at.bounds and terms.leaves_open(at)]
+    return bool(scores and floors) and max(floors) > max(scores)
 
 
 def _above(board: Standings, target: str, ranked: Sequence[Line]) -> str:
@@ -177,7 +187,7 @@ def could_be_first(board: Standings) -> str:
     if len(named) == 1:
         return "one agent so far" if len(ranked) == 1 else f"one {_one_of(board)} so far"
     n_first = sum(line.agent in board.targets[board.target].may_be_first for line in named)
-    agents = _counted(board, named, ranked)
+    agents = _counted(board, named, ranked, board.target)
     if not n_first:
         return f"{agents}, order not known"
     agents = agents if len(named) < len(ranked) else f"{len(ranked):,}"
@@ -305,18 +315,21 @@ def covers_text(board: Standings, target: str = "") -> str:
     """Say what the 95% intervals of a target are about."""
     target = target or board.target
     target_line: TargetLine = board.targets[target]
-    shown = any(line.at[target].lower is not None for line in board.agents)
     covers = target_line.covers
     if not any(line.at[target].estimated for line in board.agents):
         covers = covers.removesuffix(terms.OF_ESTIMATES)
     parts = (
-        f"The 95% intervals are for {covers}." if shown else "No score here has an interval.",
+        f"The 95% intervals are for {covers}." if _has_intervals(board, target) else "No score here has an interval.",
         coverage_text(board) if target == "full" else "",
         first_text(board, target),
         judged_text(target_line),
         sentence(target_line.reason),
     )
     return " ".join(filter(None, parts))
+
+
+def _has_intervals(board: Standings, target: str) -> bool:
+    return any(line.at[target or board.target].lower is not None for line in board.agents)
 
 
 def judged_text(target_line: TargetLine) -> str:
@@ -465,11 +478,11 @@ def measured_text(board: Standings) -> str:
     return sources and sentence(f"{sources}. The intervals of measured scores include this")
 
 
-def not_measured_text(board: Standings) -> str:
+def not_measured_text(board: Standings, target: str = "") -> str:
     """Say what is in no interval, and what is there as an upper bound alone."""
     absent = "; ".join(in_no_interval(board))
     text = f"The intervals do not include: {absent}." if absent else ""
-    return " ".join(filter(None, (text, bounded_text(board))))
+    return " ".join(filter(None, (text, bounded_text(board, target))))
 
 
 def in_no_interval(board: Standings) -> tuple[str, ...]:
@@ -477,10 +490,12 @@ def in_no_interval(board: Standings) -> tuple[str, ...]:
     return tuple(source for source in board.not_measured if source != terms.UNMEASURED["trials"])
 
 
-def bounded_text(board: Standings) -> str:
+def bounded_text(board: Standings, target: str = "") -> str:
     """Say how intervals include trials that were never repeated; empty where some were."""
     if terms.UNMEASURED["trials"] not in board.not_measured:
         return ""
+    if not _has_intervals(board, target):
+        return "No agent has two valid trials of a task."
     if board.trial_noise:
         return (
             "No agent has two valid trials of a task. The intervals use the trial noise of another benchmark "

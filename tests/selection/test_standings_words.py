@@ -88,6 +88,26 @@ def test_several_could_be_the_best():
     )
 
 
+def test_who_scores_highest_does_so_among_the_ranked_agents_where_another_surely_scores_more():
+    lines = [line("a", 1, 0.611, lower=1, upper=2), line("b", 2, 0.5, lower=1, upper=2), line("c", 3, 0.1)]
+    for low, ranked in ((0.62, True), (0.6, False)):
+        apart = AtTarget(n_valid=38, n_missing=2, bounds=(low, low + 0.05), reason="38 of 40")
+        found = standings(*lines, line("d", None, None, how="incomplete", at={"full": apart}), first=("a", "b"))
+        assert words.headline(found).startswith(
+            "2 of the 3 ranked agents could be the best. a scores highest of them: 61.1%."
+            if ranked
+            else "2 of 3 agents could be the best. a scores highest: 61.1%."
+        )
+        unsure = replace(found, targets={"full": replace(found.targets["full"], may_be_first=())})
+        assert words.headline(unsure).startswith(
+            f"a scores highest{' of the 3 ranked agents' if ranked else ''}: 61.1%."
+        )
+        sure = replace(found, targets={"full": replace(found.targets["full"], may_be_first=("a",))})
+        assert words.headline(sure).startswith(
+            f"a is the best of {'the 3 ranked' if ranked else '3'} agents (95%): 61.1%."
+        )
+
+
 def test_a_score_has_half_its_interval_where_that_is_known():
     """The half-width is that of the 95% interval beside it in the table, not a standard error."""
     first, second = line("a", 1, 0.669, lower=1, upper=2), line("b", 2, 0.5, lower=1, upper=3)
@@ -645,6 +665,9 @@ def test_trials_that_were_never_repeated_are_in_the_intervals_as_an_upper_bound(
     assert (
         words.confidence_text(alone) == "With 95% confidence, all rank ranges are correct at the same time."
     )
+    without = answer(record_of(np.ones((5, 60))))
+    assert words.covers_text(without).startswith("No score here has an interval.")
+    assert words.bounded_text(without) == "No agent has two valid trials of a task."
     repeated = answer(record_of(outcomes, n_trials=3, trial_variances=np.full(outcomes.shape, 0.1)))
     assert words.bounded_text(repeated) == ""
     assert words.not_measured_text(repeated) == f"{absent}."
