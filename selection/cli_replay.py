@@ -34,8 +34,8 @@ def add_replay(commands: Any) -> None:
         _replay,
         summary="Simulate the service on past full runs: trials saved and ranks compared with full runs.",
         about="Oldest agent first. The first agents run all tasks. Later agents run batches of tasks. An "
-        "agent stops if its standard error is at most 3 points and it cannot reach the top places "
-        "(--podium). It also stops if its standard error is under 1 point and it cannot lead.",
+        "agent stops if its standard error is at most 3 points and it is unlikely to reach the top "
+        "places (--podium). It also stops if its standard error is under 1 point and it is unlikely to lead.",
     )
     parser.add_argument(
         "--assignment",
@@ -59,7 +59,7 @@ def add_replay(commands: Any) -> None:
         type=whole(MAX_COUNTED),
         default=standard.podium,
         metavar="P",
-        help=f"number of top places; an agent stops when it cannot reach them ({standard.podium})",
+        help=f"number of top places; an agent stops when it is unlikely to reach them ({standard.podium})",
     )
     parser.add_argument(
         "--staged-from",

@@ -151,8 +151,8 @@ TrialDelivery = tuple[pa.Table, Submission]
 is not stored.
 """
 BATCHES = (
-    "tasks come in batches until the standard error is at most 3 points and the agent cannot reach the "
-    "top places, or is under 1 point and the agent cannot lead. Ask again after these results"
+    "tasks come in batches until the standard error is at most 3 points and the agent is unlikely to "
+    "reach the top places, or is under 1 point and the agent is unlikely to lead"
 )
 NOT_YET_TOLD = "after these results you learn whether to run the rest"
 STORED = ("stage", "n_run", "score", "lower", "upper", "se", "podium", "best", "reason")

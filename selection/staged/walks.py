@@ -274,7 +274,8 @@ def decide(fit: Fit, result: ModelEstimate, n_left: int) -> tuple[bool, str]:
     most = round(result.score + staging.reach * se, DECIMALS)
     podium, best = fit.podium, fit.best
     least, digits = round(se, DECIMALS), _digits(most, podium, best)
-    known = f"its standard error is {100 * least:.{_digits(least, KNOWN, staging.precise)}f} points"
+    error = f"{100 * least:.{_digits(least, KNOWN, staging.precise)}f}"
+    known = f"its standard error is {'under 0.05' if error == '0.0' else error} points"
     reach = f"its score plus {staging.reach:g} standard errors is {most:.{digits}%}"
     third = f"place {staging.podium} has {podium:.{digits}%}"
     if not n_left:
@@ -285,8 +286,8 @@ def decide(fit: Fit, result: ModelEstimate, n_left: int) -> tuple[bool, str]:
         return False, f"{reach}, and {third}"
     if least < staging.precise:
         leads = most >= best
-        can = "may" if leads else "cannot"
-        return leads, f"{known}, and it {can} lead: {reach}, and the best has {best:.{digits}%}"
+        may = "may" if leads else "is unlikely to"
+        return leads, f"{known}, and it {may} lead: {reach}, and the best has {best:.{digits}%}"
     return True, f"it may reach the podium: {reach}, and {third}"
 
 

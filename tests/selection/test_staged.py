@@ -318,9 +318,10 @@ def test_who_goes_on_with_other_settings_or_without_tasks():
         (
             0.88004,
             0.00996,
-            "is 0.996 points, and it cannot lead: its score plus 2 standard errors is 89.996%, and the best "
-            "has 90.000%",
+            "is 0.996 points, and it is unlikely to lead: its score plus 2 standard errors is 89.996%, and "
+            "the best has 90.000%",
         ),
+        (0.85, 0.0004, "its standard error is under 0.05 points, and it is unlikely to lead: "),
     ],
 )
 def test_a_reason_prints_enough_digits_to_tell_its_numbers_apart(score, se, told):
