@@ -112,6 +112,15 @@ def test_a_void_result_is_a_failure_and_the_board_says_how_to_undo_it(client, db
     assert n_ranked(recomputed()) == 6
 
 
+def test_visitors_of_a_folder_of_pages_are_not_told_how_to_undo_it(client, db, monkeypatch):
+    monkeypatch.setattr("leaderboard.called.is_site_of_file", True)
+    load_text(csv_text(CASES["void"][0]), missing="auto")
+    recomputed()
+    page = client.get("/b/toy").content.decode()
+    assert "10 missing results count as failures." in page
+    assert "To undo" not in page
+
+
 def test_where_nobody_is_ranked_every_face_says_why_once_and_what_to_do(client, db):
     load_text(csv_text(CASES["nine common tasks"][0]), missing="auto")
     board = recomputed()
@@ -145,6 +154,7 @@ def test_a_dry_run_tells_the_sizes_of_both_boards_and_stores_nothing(db, tmp_pat
     assert not Policy.objects.exists()
     printed = run("load", str(file), "--benchmark", "toy")
     assert "To undo: manage.py policy toy --set missing=gap universe=all\n" in printed
+    assert "counts results so" not in printed
 
 
 def test_later_loads_propose_and_change_nothing(db, tmp_path):
