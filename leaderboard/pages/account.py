@@ -1,5 +1,6 @@
 """What belongs to whoever is signed in: tokens, agents, submissions, reports, invitations, mail."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -85,7 +86,9 @@ class NewToken(forms.Form):
         seen = visible_benchmarks(user)
         if not user.is_staff:
             seen = seen.filter(visibility="public") | seen.filter(memberships__user=user)
-        choices = list(seen.distinct().order_by("title", "slug").values_list("slug", "title"))
+        named = list(seen.distinct().order_by("title", "slug").values_list("slug", "title"))
+        n_of = Counter(title for _, title in named)
+        choices = [(slug, title if n_of[title] == 1 else f"{title} ({slug})") for slug, title in named]
         self.fields["benchmarks"].choices = choices  # type: ignore[attr-defined]
         if not choices:
             del self.fields["benchmarks"]
@@ -151,6 +154,7 @@ def _render_account(
         "n_submissions": submissions_of(user).count(),
         "agents": agents[:N_SHOWN],
         "submissions": submissions_of(user)[:N_SHOWN],
+        "operates": user.is_staff or operated_benchmarks(user).exists(),
         "memberships": user.memberships.select_related("benchmark").order_by("benchmark__slug"),
         "most": N_SHOWN,
     }

@@ -59,6 +59,33 @@ def test_signing_in_leads_here(client, ada):
     assert "no-store" in page["Cache-Control"]
 
 
+def test_staff_and_operators_are_led_to_the_admin(client, toy, ada):
+    roles = {"You operate every benchmark. Admin": person("sue@example.org", staff=True)}
+    roles["You are operator of Toy . Admin"] = person("op@example.org", role=Role.OPERATOR, benchmark=toy)
+    for said, user in roles.items():
+        client.force_login(user)
+        page = client.get(ACCOUNT)
+        assert said in text_of(page)
+        assert '<a href="/admin/">Admin</a>' in page.content.decode()
+    client.force_login(ada)
+    assert "/admin/" not in client.get(ACCOUNT).content.decode()
+
+
+def test_benchmarks_of_one_title_are_told_apart(signed_in):
+    assert "(toy)" not in text_of(signed_in.get(ACCOUNT))
+    Benchmark.objects.create(slug="other", title="Toy", visibility=Visibility.PUBLIC)
+    text = text_of(signed_in.get(ACCOUNT))
+    assert "Toy (toy)" in text
+    assert "Toy (other)" in text
+
+
+def test_the_commands_of_submit_fit_together(client, db):
+    page = client.get("/submit").content.decode()
+    check, submit = re.findall(r"bandstand (check|submit) (results\.csv .*?)(?:\n|<)", page)
+    assert (check[0], submit[0], check[1]) == ("check", "submit", submit[1])
+    assert "<code>pip install .</code>" in page
+
+
 def test_a_secret_is_shown_once_and_works(signed_in, ada):
     made = signed_in.post(TOKENS, NEW)
     secret = secret_in(made)
