@@ -111,6 +111,9 @@ class OrderedOutcomes:
             return f"{rates} {agents}. None of them has run all tasks."
         most = "" if self.outcomes.voice.all() else ", at most two per untrusted account"
         left_out = f" {words.counted(rest, 'other')} {'is' if rest == 1 else 'are'} left out." if rest else ""
+        lines = self.standings.agents if rest and self.standings else ()
+        if any("chosen tasks" in line.marks for line in lines):
+            left_out += " Ranking tasks are chosen with estimates for those of them that stopped early."
         whose = f"the {agents} with results on at least 95% of the tasks{most}"
         return f"{rates} {whose}.{left_out}"
 

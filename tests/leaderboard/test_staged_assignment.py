@@ -671,10 +671,7 @@ class TestBoard:
             client.get("/api/v1/benchmarks/toy/board").json()["savings"],
         ):
             assert savings["so_far"] == spared | {"n_not_measured": 1, "n_chosen": 1}
-        said = (
-            "So far 1 agent (1 with tasks chosen for it) saved "
-            f"{N_TASKS - told['n_run']} tasks of a full run."
-        )
+        said = f"So far 1 agent saved {N_TASKS - told['n_run']} tasks of a full run."
         assert words.savings_text(standings_of(board).savings).endswith(said)
         assert said in client.get("/b/toy").content.decode()
         described = AgentDescription("under way", "Loop", "Model 10")
@@ -739,6 +736,10 @@ class TestBoard:
         assert "~" in page
         board = client.get("/b/toy").content.decode()
         assert "from tasks chosen for each" in board
+        left_out = (
+            "1 other is left out. Ranking tasks are chosen with estimates for those of them that stopped"
+        )
+        assert left_out in client.get("/b/toy/tasks").content.decode()
         other = Agent.objects.get(name="a00").pk
         pair = client.get(f"/b/toy/compare?a={agent.pk}&a={other}")
         assert pair.status_code == 200
@@ -1006,7 +1007,8 @@ def test_the_interface_gives_batches_and_says_what_is_left(post, client):
     assert client.get(f"/api/v1/benchmarks/toy/assignments/{asked['id']}").json() == further
     client.force_login(User.objects.get(email="ada@example.org"))
     page = client.get(f"/submissions/{receipt['id']}").content.decode()
-    assert "15 tasks asked for are still to be run" in page
+    assert "15 tasks asked for are still to be run; then ask again" in page
+    assert "sk again" not in asked["reason"]  # it stays, also where nothing is left
 
 
 @pytest.mark.parametrize("stage", ["stopped", "drawn"])
