@@ -58,8 +58,8 @@ class WalkState:
         if self.stage == COMPLETE:
             return "all tasks are run"
         if self.waiting:
-            n = len(self.waiting)
-            return f"{counted(n, 'task')} asked for {'is' if n == 1 else 'are'} still to be run"
+            n, then = len(self.waiting), "; then ask again" if self.stage == RUNNING else ""
+            return f"{counted(n, 'task')} asked for {'is' if n == 1 else 'are'} still to be run{then}"
         if self.stage == STOPPED:
             return f"nothing is left to run: {self.reason}"
         if self.stage == DRAWN:
@@ -151,8 +151,8 @@ def shown(replay: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, An
         ),
         "trials saved": f"{replay['saved']:.1%}{_range(replay, 'saved')}; {replay['saved_late']:.1%} for the "
         "later half of the agents",
-        "pairs in order": f"{_percent(replay['pairs'])} as in the full runs{_range(replay, 'pairs')}; random "
-        f"tasks at the same cost: {_share(replay['random_pairs'])}",
+        "pairs in order": f"{_percent(replay['pairs'])} as in the full runs{_range(replay, 'pairs')}; two "
+        f"full runs are always in order; random tasks at the same cost: {_share(replay['random_pairs'])}",
         "second full run": f"at least {_share(replay['ceiling'])} of pairs in the order of the first "
         "(simulated; differences of agents between tasks count as luck)",
         **(
