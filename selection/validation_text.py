@@ -144,7 +144,8 @@ def subset_text(result: Plain) -> str:
     subset = result["subset"]
     if not subset["suited"]:
         return f"none: {subset['reason']}"
-    return f"{counted(subset['size'], 'task')}, pass rates from {subset['lo']:.0%} to {subset['hi']:.0%}"
+    size = counted(subset["size"], "task")
+    return f"{size} if chosen now, pass rates from {subset['lo']:.0%} to {subset['hi']:.0%}"
 
 
 def folds_text(protocol: Plain) -> str:
