@@ -37,7 +37,7 @@ def test_from_a_proposal_to_a_new_version(drifted, run):
     told = run("--propose", "pass rates moved")
     number = Reselection.objects.get().pk
     assert told.startswith(f"proposal          {number}, proposed, ")
-    assert "32 agents with full runs, 20 tasks\n" in told
+    assert "pass rates of 20 tasks over 32 agents\n" in told
     assert rows(told, "Plain rule: enter")[1:3] == [["t09", "0.812", "0.656"], ["t11", "0.188", "0.375"]]
     assert rows(told, "With hysteresis: leave")[1] == ["t07", "0.688", "0.812"]
     assert rows(told, "Plain rule: would have to run")[1] == ["new", "2", "t09,", "t11"]

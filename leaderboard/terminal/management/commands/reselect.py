@@ -115,8 +115,9 @@ def comparison_text(comparison: Comparison) -> str:
     rows: Plain = {
         "proposal": f"{one.pk}, {one.status}, {one.proposed_at:%Y-%m-%d}: {one.reason}",
         "alert": str(one.alert) if one.alert else None,
-        "data": f"{words.counted(content['n_complete'], 'agent')} with full runs, {content['n_tasks']:,} "
-        "tasks" + (f"; the data have changed {words.counted(n_since, 'time')} since" if n_since else ""),
+        "data": f"pass rates of {content['n_tasks']:,} tasks over "
+        + words.counted(content["n_complete"], "agent")
+        + (f"; the data have changed {words.counted(n_since, 'time')} since" if n_since else ""),
         "\nchoices": subsets,
         "\nreplays: the service simulated on this benchmark's full runs": list(comparison.replays) or None,
         "": HINDSIGHT if comparison.replays else None,
