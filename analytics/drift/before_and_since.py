@@ -177,12 +177,16 @@ def band_erosion(
     decisive = max(share, distance, key=lambda one: (STATES.index(one[2]), -one[0]))
     p, _, state = decisive
     left = [tasks[j] for j in np.flatnonzero(far[0]).tolist()]
+    of_agents = look.latest(len(latest), "new agents with full runs")
     reason = (
-        f"{n_out} of {counted(k, 'task')} left the band in the last {len(latest)} of the first {look.size} "
-        f"new complete agents, {100 * share[1]:+.0f} points against what chance moves"
+        f"{n_out} of {counted(k, 'task')} left the limits of the pass rate for {of_agents}: "
+        f"{observed[0]:.0%}, where chance alone gives {observed[0] - share[1]:.0%}"
     )
     if decisive is distance:
-        reason += f"; they went {observed[1]:.0%} of the way out, {100 * distance[1]:+.0f} points against it"
+        reason += (
+            f"; on average, tasks lie {observed[1]:.0%} of the way from the limits to 0% or 100%, where "
+            f"chance alone gives {observed[1] - distance[1]:.0%}"
+        )
     evidence = {
         "tasks": left,
         "share": observed[0],

@@ -127,6 +127,11 @@ class Look(NamedTuple):
     size: int
     level: float
 
+    def latest(self, n: int, agents: str) -> str:
+        """Name the last n of its agents; all of them where it takes no more."""
+        last = "" if n >= self.size else f"the last {n:,} of "
+        return f"{last}the first {self.size:,} {agents}"
+
     @property
     def n_permutations(self) -> int:
         """Draws of a permutation test."""

@@ -97,9 +97,9 @@ def subset_fidelity(
         "n_reference": n_ref,
     }
     if power_if_lost >= POWER:
-        notices = f"they would show a fall to {could_notice:.2f} with probability {POWER}"
+        notices = f"a fall to {could_notice:.2f} would be noticed {POWER:.0%} of the time"
     else:
-        notices = f"they would show even an order that is lost with probability {power_if_lost:.2f} alone"
+        notices = f"even if the order were lost, this would be noticed only {power_if_lost:.0%} of the time"
     reason = (
         f"rank correlation with the other tasks: {now:.2f} in {look.size} full runs, {before:.2f} in the "
         f"{n_ref} agents before (p {p:.2g}); {notices}"
@@ -164,8 +164,9 @@ def published_order(
     if upper(WARN_TIMES * look.level) < threshold:
         state = "alert" if upper(look.level) < threshold else "warn"
     reason = (
-        f"{share:.1%} of the pairs of {look.size} agents stand as published, {upper(look.level):.1%} at "
-        f"most; their estimates promised {promised:.1%}, and it alerts under {threshold:.1%}"
+        f"{share:.1%} of the pairs of {look.size} agents are in the published order, at most "
+        f"{upper(look.level):.1%} if chance is allowed for; the estimates promised {promised:.1%}; an alert "
+        f"is raised under {threshold:.1%}"
     )
     evidence = {
         "share": share,

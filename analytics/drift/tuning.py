@@ -84,8 +84,8 @@ def subset_tuning(
     draw = _draws(before, latest, generator(seed, NAME, look.number))
     p = permutation_p(-gap, permuted(look, draw, -gap)[0])
     reason = (
-        f"on audit tasks the last {len(latest)} of the first {look.size} newcomers lie {100 * gap:+.1f} "
-        "points from what the ranking tasks predict, against the agents before"
+        f"on audit tasks, {look.latest(len(latest), 'newcomers')} differ by {100 * gap:+.1f} points from "
+        "what the ranking tasks predict, compared with earlier agents"
     )
     evidence |= {"look": at(int(audited[look.size - 1]), agents, dates), "gap": gap}
     return _monitor(p, look, reason, evidence)
@@ -109,8 +109,8 @@ def first_batch_tuning(z: FloatArray, agents: Sequence[str], dates: Sequence[dat
     pooled = float(window.sum() / np.sqrt(window.size))
     p = float(ndtr(pooled))
     reason = (
-        f"beyond their first batches the last {window.size} of the first {look.size} newcomers lie "
-        f"{pooled:+.1f} standard errors from what these say"
+        f"after their first batches, {look.latest(window.size, 'newcomers')} differ by {pooled:+.1f} "
+        "standard errors from what these batches predict"
     )
     evidence |= {"look": at(look.size - 1, agents, dates)}
     return _monitor(p, look, reason, evidence)

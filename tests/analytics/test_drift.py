@@ -137,10 +137,13 @@ def test_fidelity_says_what_it_could_notice():
     assert norm.sf(limit - (z_ref - math.atanh(result["could_notice"])) / se) == pytest.approx(0.8)
     assert result["power_if_lost"] == pytest.approx(norm.sf(limit - z_ref / se))
     assert result["power_if_lost"] < 0.8
-    assert "even an order that is lost with probability 0.65 alone" in asked(reference, since).reason
+    assert (
+        "even if the order were lost, this would be noticed only 65% of the time"
+        in asked(reference, since).reason
+    )
     sharp = asked(correlated(30, 0.1, 1), since)
     assert sharp.evidence["power_if_lost"] > 0.8
-    assert f"a fall to {sharp.evidence['could_notice']:.2f} with probability 0.8" in sharp.reason
+    assert f"a fall to {sharp.evidence['could_notice']:.2f} would be noticed 80% of the time" in sharp.reason
 
 
 def test_a_small_fall_is_no_finding_however_sure():
@@ -318,10 +321,15 @@ def test_an_alert_tells_the_excess_of_the_test_that_alerts():
     found = eroded(selected, since.astype(float))
     assert found.state == "alert"
     assert found.evidence["excess"] > 0.2 > found.evidence["distance_excess"]
-    assert f"{100 * found.evidence['excess']:+.0f} points against what chance moves; p" in found.reason
+    by_chance = found.evidence["share"] - found.evidence["excess"]
+    assert found.reason.startswith(
+        "28 of 56 tasks left the limits of the pass rate for the first 20 new agents with full runs: 50%, "
+        f"where chance alone gives {by_chance:.0%}; p"
+    )
     solved = eroded(selected, np.ones((20, 60)))
     assert solved.state == "alert"
-    assert f"{100 * solved.evidence['excess']:+.0f} points against what chance moves" in solved.reason
+    by_chance = solved.evidence["share"] - solved.evidence["excess"]
+    assert f"where chance alone gives {by_chance:.0%}" in solved.reason
 
 
 def test_six_tasks_that_all_agents_solve_are_seen_to_leave():
