@@ -791,10 +791,12 @@ def _waiting(answer: Mapping[str, Any]) -> list[str]:
         if staged["done"]:
             return []
     recommended = f" ({n} recommended)" if (n := answer.get("n_trials_recommended")) else ""
+    until = str(answer.get("expires_at", ""))[:16].replace("T", " ")  # it is of UTC
+    reason = str(answer.get("reason", ""))
     _report(
         f"{answer.get('mode', '')}: {_counted(len(tasks), 'task', 'tasks')}, "
         f"{_counted(answer.get('n_trials', 1), 'trial', 'trials')} each{recommended}, until "
-        f"{answer.get('expires_at', '')}. {answer.get('reason', '')}\nAssignment {answer.get('id', '')}",
+        f"{until} UTC. {reason[:1].upper()}{reason[1:]}.\nAssignment {answer.get('id', '')}",
         DONE,
     )
     return tasks

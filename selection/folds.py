@@ -304,7 +304,7 @@ def _random_80_20(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple
 def _temporal(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fold, ...] | str:
     n_undated = sum(day is None for day in agents.dates)
     if n_undated:
-        return f"{n_undated} of {agents.n} complete agents have no date"
+        return f"{n_undated} of {agents.n} complete agents {'has' if n_undated == 1 else 'have'} no date"
     by_date = sorted(range(agents.n), key=lambda i: (agents.dates[i] or date.min, i))
     days = [(day, list(rows)) for day, rows in groupby(by_date, key=lambda i: agents.dates[i])]
     folds, earlier = [], list[int]()

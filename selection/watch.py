@@ -338,8 +338,9 @@ def _first_version(record: Record, rules: Rules) -> SubsetVersion:
     table, needed = record.table, rules.subset_from
     undated = [name for name, day in zip(table.agents, table.dates, strict=True) if day is None]
     if undated:
+        have = "has" if len(undated) == 1 else "have"
         raise SelectionError(
-            f"{len(undated)} of {table.n_agents} agents have no date, such as {undated[0]!r}. State "
+            f"{len(undated)} of {table.n_agents} agents {have} no date, such as {undated[0]!r}. State "
             "submitted_at for each agent",
             code="no_replay",
         )

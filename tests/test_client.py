@@ -111,11 +111,11 @@ def test_tasks_are_printed_one_a_line(server, capsys):
             {
                 "id": "as",
                 "mode": "subset",
-                "reason": "New.",
+                "reason": "no ranking tasks are in use",
                 "tasks": ["a/b", "c d"],
                 "n_trials": 1,
                 "n_trials_recommended": 3,
-                "expires_at": "2026-12-01",
+                "expires_at": "2026-12-01T12:13:04.478909Z",
             },
         )
     ]
@@ -125,7 +125,7 @@ def test_tasks_are_printed_one_a_line(server, capsys):
     out, err = capsys.readouterr()
     assert out == "a/b\nc d\n"
     assert "subset: 2 tasks, 1 trial each (3 recommended)" in err
-    assert "Assignment as" in err
+    assert "until 2026-12-01 12:13 UTC. No ranking tasks are in use.\nAssignment as" in err
     method, path, headers, body = server.asked[0]
     assert (method, path) == ("POST", "/api/v1/benchmarks/toy/assignments")
     assert headers["Authorization"] == "Bearer bst_secret"

@@ -78,8 +78,8 @@ def uneven(
         f"({named}): missing results {'count as failures' if zero else 'stay missing'}"
     )
     unequal = (
-        f"{n_unequal} of {n} agents have fewer trials on some tasks than on others: each task counts with "
-        "the trials that it has"
+        f"{n_unequal} of {n} agents {'has' if n_unequal == 1 else 'have'} fewer trials on some tasks "
+        "than on others: each task counts with the trials that it has"
     )
     return tuple(reason for reason, holds in ((lacking, lack), (unequal, n_unequal)) if holds)
 

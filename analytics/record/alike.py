@@ -18,8 +18,8 @@ import numpy as np
 from analytics.arrays import CodeArray, FloatArray, Mask
 from analytics.human_labels import CENSUS, Labelled, SurrogateRefused, correct
 from analytics.record.rows import Rows, Setting, distinct
-from analytics.trials.flags import dependent_trials, only_gains, only_improving, run_order
 from analytics.text import counted
+from analytics.trials.flags import dependent_trials, only_gains, only_improving, run_order
 from analytics.trials.icc import MIN_TASKS, IccRefused, convergence, intraclass_correlation, task_trials
 
 MIN_PARTED = 4  # trials of a task: two, and two to compare them with
@@ -171,7 +171,10 @@ def _needed(part: ComparedTrials) -> tuple[int | None, str]:
         return None, f"not measured: no task has {MIN_PARTED} valid trials"
     if n_tasks < MIN_TASKS:
         have = f"{counted(n_tasks, 'task')} {'has' if n_tasks == 1 else 'have'}"
-        return None, f"not measured: {have} {MIN_PARTED} valid trials or more; {MIN_TASKS} such tasks are needed"
+        return (
+            None,
+            f"not measured: {have} {MIN_PARTED} valid trials or more; {MIN_TASKS} such tasks are needed",
+        )
     try:
         curve = convergence(part.rows.task[enough], part.outcome[enough], SEED)
     except IccRefused as refusal:

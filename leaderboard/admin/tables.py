@@ -157,10 +157,15 @@ class SubmissionRows(ReadOnlyAdmin):
     def history(self, row: Submission) -> SafeString:
         changes = row.status_changes.select_related("by").order_by("id")
         lines = (
-            (f"{one.at:%Y-%m-%d %H:%M}", one.status, f", {one.by}" if one.by else "", one.reason)
+            (
+                f"{one.at:%Y-%m-%d %H:%M}",
+                one.status,
+                f" (by {one.by})" if one.by else "",
+                one.reason and f": {one.reason}",
+            )
             for one in changes
         )
-        return format_html_join(mark_safe("<br>"), "{}: {}{} {}", lines)
+        return format_html_join(mark_safe("<br>"), "{}: {}{}{}", lines)
 
     @display(description="Trust")
     def trust(self, row: Submission) -> str:

@@ -189,7 +189,7 @@ def _wanted(agent: Agent, policy: Policy) -> Assignment:
     if not (of_subset or in_batches):
         board = benchmark.boards.order_by("-number").first()
         why = head_of(board).why if board else "no board has been published yet"
-        asked.reason = f"no subset is fixed, so every agent runs all tasks: {why}"
+        asked.reason = f"no ranking tasks are in use, so every agent runs all tasks: {why}"
     elif request := open_request(benchmark, RerunKind.DRIFT):
         asked.request, asked.reason = request, f"a drift request is open: {request.reason}"
     elif of_subset is None or subset is None:

@@ -160,7 +160,7 @@ def _decide_missing(
         after.created_at = as_of  # it holds for what was delivered with it
         put_in_force(policy=after, by=by, reason=reason)
         if undo and not dry_run:
-            yield f"This load counts results so. To undo: {undo}"
+            yield f"To undo: {undo}"
 
 
 def _uncounted_tasks(universe: list[str] | None, benchmark: Benchmark, loads: list["_Load"]) -> Iterator[str]:

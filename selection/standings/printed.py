@@ -133,7 +133,11 @@ def _explained(board: Standings, target: str, width: int) -> Iterator[str]:
     texts = (
         *(words.confidence_text(board, target), words.second_run_text(board, target), phase),
         *(words.trust_text(board), words.verdict_text(board), words.covers_text(board, target)),
-        *(words.measured_text(board), words.not_measured_text(board, target), words.trials_text(board.trials)),
+        *(
+            words.measured_text(board),
+            words.not_measured_text(board, target),
+            words.trials_text(board.trials),
+        ),
         words.savings_text(board.savings),
     )
     yield from map(partial(fill, width=width), dict.fromkeys(filter(None, texts)))

@@ -319,7 +319,9 @@ def covers_text(board: Standings, target: str = "") -> str:
     if not any(line.at[target].estimated for line in board.agents):
         covers = covers.removesuffix(terms.OF_ESTIMATES)
     parts = (
-        f"The 95% intervals are for {covers}." if _has_intervals(board, target) else "No score here has an interval.",
+        f"The 95% intervals are for {covers}."
+        if _has_intervals(board, target)
+        else "No score here has an interval.",
         coverage_text(board) if target == "full" else "",
         first_text(board, target),
         judged_text(target_line),
@@ -698,7 +700,8 @@ def savings_text(savings: Mapping[str, Any] | None, *, with_money: bool = True) 
     if not so_far["n_runs"]:
         return ""
     agents, tasks = counted(so_far["n_runs"], "agent"), counted(so_far["n_tasks_saved"], "task")
-    if n_chosen := so_far.get("n_chosen"):
+    n_chosen = so_far.get("n_chosen") or 0
+    if 0 < n_chosen < so_far["n_runs"]:
         agents += f" ({n_chosen:,} with tasks chosen for {'it' if n_chosen == 1 else 'each'})"
     saved = ""
     if with_money and so_far["saved"] is not None:

@@ -305,7 +305,9 @@ def test_icc_says_that_a_board_of_several_conditions_has_none(text, tmp_path):
         for prompt in ("plain", "terse")
     ]
     result = "a board has an ICC column for one condition only; here each condition has a row"
-    assert result in text("icc", flat(tmp_path / "a.csv", rows, ",prompt_variant"))
+    out = text("icc", flat(tmp_path / "a.csv", rows, ",prompt_variant"))
+    assert result in out
+    assert "n₀ trials a task" in out
     alone = [row for row in rows if row.endswith("plain")]
     assert result not in text("icc", flat(tmp_path / "b.csv", alone, ",prompt_variant"))
 

@@ -96,7 +96,7 @@ class TestMode:
         recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
         assignment = ask(token("ada@example.org"))
         assert (assignment.mode, len(assignment.tasks), assignment.audit) == ("full", 20, [])
-        assert assignment.reason.startswith("no subset is fixed, so every agent runs all tasks: ")
+        assert assignment.reason.startswith("no ranking tasks are in use, so every agent runs all tasks: ")
         assert (assignment.subset, assignment.n_trials_recommended) == (None, None)
 
     def test_everything_where_an_operator_wants_it(self, ada, subset):

@@ -403,6 +403,10 @@ def test_nobody_but_the_owner_and_operators_sees_what_is_held(board):
         answer = client.get(page)
         seen[email] = "held for review: it scores 100.0%" in answer.content.decode()
     assert seen == {"eve@example.org": True, "op@example.org": True, "ann@example.org": False}
+    staff = Client()
+    staff.force_login(person("sue@example.org", staff=True))
+    shown = staff.get(f"/admin/submissions/submission/{stored(held).pk}/change/").content.decode()
+    assert ": waiting (by eve@example.org): held for review: it scores 100.0%" in shown
     for path in ("/b/toy", "/b/toy/tasks", "/api/v1/benchmarks/toy/agents", "/b/toy/history"):
         assert "invented" not in Client().get(path).content.decode(), path
 

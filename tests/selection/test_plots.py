@@ -104,7 +104,9 @@ def test_marks_are_the_sets_of_the_standings(standings):
 
 def test_the_legend_says_of_which_agents_the_best_could_be(standings):
     last = next(line for line in reversed(in_order(standings)) if line.at["full"].rank is not None)
-    agents = tuple(replace(line, trust="self_reported") if line == last else line for line in standings.agents)
+    agents = tuple(
+        replace(line, trust="self_reported") if line == last else line for line in standings.agents
+    )
     for shown, said in ((standings, ""), (replace(standings, agents=agents), " of the verified agents")):
         texts = [text.get_text() for text in shown.plot().get_legend().get_texts()]
         assert f"could be the best{said} (95%)" in texts

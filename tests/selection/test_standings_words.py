@@ -92,7 +92,9 @@ def test_who_scores_highest_does_so_among_the_ranked_agents_where_another_surely
     lines = [line("a", 1, 0.611, lower=1, upper=2), line("b", 2, 0.5, lower=1, upper=2), line("c", 3, 0.1)]
     for low, ranked in ((0.62, True), (0.6, False)):
         apart = AtTarget(n_valid=38, n_missing=2, bounds=(low, low + 0.05), reason="38 of 40")
-        found = standings(*lines, line("d", None, None, how="incomplete", at={"full": apart}), first=("a", "b"))
+        found = standings(
+            *lines, line("d", None, None, how="incomplete", at={"full": apart}), first=("a", "b")
+        )
         assert words.headline(found).startswith(
             "2 of the 3 ranked agents could be the best. a scores highest of them: 61.1%."
             if ranked
@@ -493,6 +495,10 @@ def test_savings_in_words():
         "(1 without a usable cost left out)."
     )
     assert words.savings_text(two, with_money=False) == "So far 2 agents saved 1 task of full runs."
+    for n_chosen, said in ((1, " (1 with tasks chosen for it)"), (2, "")):
+        chosen = two | {"so_far": two["so_far"] | {"n_chosen": n_chosen}}
+        told = f"So far 2 agents{said} saved 1 task of full runs."
+        assert words.savings_text(chosen, with_money=False) == told
     assert words.savings_text(None) == ""
 
 

@@ -258,7 +258,7 @@ def _in_time(agents: CompleteAgents) -> tuple[list[Way], str]:
     """Replay the agents of each date after those of earlier dates; or say why not."""
     n_undated = sum(day is None for day in agents.dates)
     if n_undated:
-        return [], f"{n_undated} of {agents.n} complete agents have no date"
+        return [], f"{n_undated} of {agents.n} complete agents {'has' if n_undated == 1 else 'have'} no date"
     days, ways = [day or date.min for day in agents.dates], list[Way]()
     for day in sorted(set(days)):
         past = np.array([i for i, other in enumerate(days) if other < day], dtype=np.intp)

@@ -154,7 +154,7 @@ def test_of_several_scorers_the_first_counts_or_the_headline_or_the_one_stated(r
     sample = inspect_sample("a", scores={"first": {"value": 1}, "second": {"value": 0}})
     assert outcomes(log(sample)) == {("a", 1): 1}
     assert read(log(sample)).notes == [
-        "log.json: the score of first counts; there are first, second, of which --metric names another."
+        "log.json: of the scores first, second, first counts; choose another with --metric."
     ]
     assert outcomes(log(sample, headline_metric={"scorer": "second"})) == {("a", 1): 0}
     assert outcomes(log(sample), metric="second") == {("a", 1): 0}

@@ -52,7 +52,9 @@ def test_it_shows_the_first_with_the_ranks_that_they_may_hold(client, board):
 
 
 def test_its_headline_is_that_of_the_board_where_an_unranked_agent_surely_scores_more(client, publish):
-    board = standings_of(publish({"a": "111" + "0" * 17, "b": "11" + "0" * 18, "c": "1" + "0" * 19, "d": "1..1" + "1" * 16}))
+    board = standings_of(
+        publish({"a": "111" + "0" * 17, "b": "11" + "0" * 18, "c": "1" + "0" * 19, "d": "1..1" + "1" * 16})
+    )
     headline = words.headline(board)
     assert " ranked agents" in headline
     for path in ("/b/toy", "/b/toy/embed"):

@@ -122,7 +122,9 @@ def test_graded_results_have_mean_scores_and_no_passes(client, publish):
     assert "3 agents score 0.0% on this task." in text_of(seen(client, "t2"))
     assert "a: mean score 100.0%, rank 1" in seen(client, "t1").content.decode()
     every = text_of(client.get("/b/toy/tasks"))
-    assert "2 of 3 tasks have a mean score of 30% to 70%. 1 is harder. Every agent scores 0% on 1 task." in every
+    assert (
+        "2 of 3 tasks have a mean score of 30% to 70%. 1 is harder. Every agent scores 0% on 1 task." in every
+    )
     assert "Mean scores are over the 3 agents with results on at least 95% of the tasks." in every
     for shown in (text, every):
         assert "mean score" in shown

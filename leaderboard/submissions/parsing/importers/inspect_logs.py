@@ -182,8 +182,7 @@ def _trials(header: Node, samples: Iterator[Node], met: set[str], reading: ReadC
         )
     if chosen and len(others) > 1 and reading.options.metric is None:
         reading.notes.append(
-            f"{header.file}: the score of {chosen} counts; there are {names_of(others)},"
-            " of which --metric names another."
+            f"{header.file}: of the scores {names_of(others)}, {chosen} counts; choose another with --metric."
         )
 
 
