@@ -134,7 +134,9 @@ def refitted_text(result: Plain) -> str:
 
 def about_text(result: Plain) -> dict[str, Any]:
     """Say what the figures rest on, and how many missing results count as failures."""
-    about = {"agents": agents_text(result), "tasks": result["tasks"], "ranking tasks": subset_text(result)}
+    # Those in use may be of a version that was chosen before.
+    chosen = subset_text(result) + (", if chosen now" if result["subset"]["suited"] else "")
+    about = {"agents": agents_text(result), "tasks": result["tasks"], "ranking tasks": chosen}
     failed = failed_text(result.get("n_missing_failed", 0))
     return about | ({"counted": sentence(failed)} if failed else {})
 
@@ -144,8 +146,7 @@ def subset_text(result: Plain) -> str:
     subset = result["subset"]
     if not subset["suited"]:
         return f"none: {subset['reason']}"
-    size = counted(subset["size"], "task")
-    return f"{size} if chosen now, pass rates from {subset['lo']:.0%} to {subset['hi']:.0%}"
+    return f"{counted(subset['size'], 'task')}, pass rates from {subset['lo']:.0%} to {subset['hi']:.0%}"
 
 
 def folds_text(protocol: Plain) -> str:
