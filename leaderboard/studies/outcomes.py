@@ -34,7 +34,7 @@ class OutcomeGrid:
     n_counted: length n_agents; delivered outcomes that count, as `selection.single_tasks.n_counted` tells.
     voice: (n_agents,); whether pass rates are learnt from it: at most two of an account that nobody vouches
         for.
-    is_graded: whether some outcome lies between 0 and 1.
+    is_graded: whether over 5% of the valid outcomes lie between 0 and 1.
     n_unread: agents whose outcomes have changed since they were last read.
     """
 
@@ -85,7 +85,7 @@ def read_outcomes(benchmark: Benchmark) -> OutcomeGrid:
             single_tasks.n_counted(row, zero=missing_fails(policy, is_loaded=row.operator)) for _, row in rows
         ],
         voice=voices(voters, [row.finished for _, row in rows]),
-        is_graded=any(row.n_graded for _, row in rows),
+        is_graded=20 * sum(row.n_graded for _, row in rows) > sum(int(row.n_valid.sum()) for _, row in rows),
         n_unread=len(standing.difference(one.agent_id for one, _ in read)),
     )
 

@@ -131,6 +131,16 @@ def test_graded_results_have_mean_scores_and_no_passes(client, publish):
         assert not re.search(r"(?i)pass rate|passes|a pass\b", shown)
 
 
+def test_one_fraction_among_passes_and_failures_makes_no_board_graded(client, publish):
+    rows = [
+        {"agent": agent, "task": f"t{j}", "outcome": 0.5 if (agent, j) == ("a", 0) else j % 2}
+        for agent in "abc"
+        for j in range(10)
+    ]
+    publish(rows_text(rows))
+    assert "All 3 agents pass this task." in text_of(seen(client, "t1"))
+
+
 def test_invalid_trials_are_told_by_agent(client, publish):
     publish({"a": "1" * 20, "b": "1" * 19 + "x"})
     text = text_of(seen(client, "t19"))

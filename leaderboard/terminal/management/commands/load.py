@@ -296,8 +296,8 @@ def _undated_text(files: Collection[FlatFile], slug: str) -> str:
     if not n or len(names) < N_REPLAYED or not is_replayed:
         return ""
     return (
-        f"{n:,} of {words.counted(len(names), 'agent')} {'has' if n == 1 else 'have'} no date, so a replay uses 20 random "
-        "orders. To replay by date, state submitted_at for each agent.\n"
+        f"{n:,} of {words.counted(len(names), 'agent')} {'has' if n == 1 else 'have'} no date, so a "
+        "replay uses 20 random orders. To replay by date, state submitted_at for each agent.\n"
     )
 
 
