@@ -140,7 +140,7 @@ def test_a_missing_date_and_too_few_before():
     assert late.folds == ()
     assert late.reason.startswith("at least 10 complete agents must come before a date; the last of 2 dates")
     missing = plan("temporal", anyone(13, dates=[*dates[:-1], None]))
-    assert missing.reason == "1 of 13 complete agents have no date"
+    assert missing.reason == "1 of 13 complete agents has no date"
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
