@@ -98,7 +98,7 @@ def test_absent_trials_by_hand():
 def test_what_cannot_be_told_is_said():
     result = made(trials(0, [1, 1], [1], [0]) + trials(1, [1], [1], [0]))
     assert result.uneven == (
-        "1 of 2 agents have fewer trials on some tasks than on others: each task counts with the trials that "
+        "1 of 2 agents has fewer trials on some tasks than on others: each task counts with the trials that "
         "it has",
     )
     same(result.n_gaps, [[0] * 3] * 2)

@@ -325,7 +325,7 @@ class TestCommonTasks:
             "2 agents ran only under judge easy; this board compares judge j1. These results do not "
             "count; the agents are not ranked (a04, a05).\n"
         ) in printed
-        assert "1 of 6 agents have fewer trials on some tasks than on others: " in printed
+        assert "1 of 6 agents has fewer trials on some tasks than on others: " in printed
         assert "left out" not in run("load", str(path), "--benchmark", "toy", "--dry-run")
 
     def test_load_says_of_which_agents_the_harness_lost_too_much(self, run, tmp_path):

@@ -303,7 +303,7 @@ def test_a_splitter_says_why_there_are_no_folds():
         LeaveOneAgentOut().get_n_splits(hand())
     with refused(EstimatorRefused, "no_folds", match="no scaffold has 10 complete agents"):
         WithinScaffold().get_n_splits(toy().means, groups=list("ABC") * 8)
-    with refused(EstimatorRefused, "no_folds", match="1 of 24 complete agents have no date"):
+    with refused(EstimatorRefused, "no_folds", match="1 of 24 complete agents has no date"):
         TemporalSplit().get_n_splits(toy().means, groups=[None, *toy().dates[1:]])
     with refused(EstimatorRefused, "no_groups", match="groups are no dates"):
         TemporalSplit().get_n_splits(toy().means, groups=["spring"] * 24)
