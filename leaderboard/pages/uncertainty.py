@@ -80,11 +80,11 @@ def halving(steps: Sequence[Plain], *, n_tasks: int, averaged: str = "") -> tupl
     left = first / 4 - fixed
     n = ceil(round(moved / left, 9)) if left > 0 else ENOUGH + 1
     over = f"all {n_tasks:,} tasks {averaged}" if averaged else f"all {n_tasks:,} tasks"
-    mean = f"The standard error on {over} is {words.percent(sqrt(first))} points with one trial per task"
+    mean = f"The standard error on {over} is {words.error_text(sqrt(first))} points with one trial per task"
     if n > ENOUGH:
         return "More trials per task cannot halve the error bar.", f"{mean}."
     number = NUMBERS[n] if n < len(NUMBERS) else f"{n:,}"
-    after = words.percent(sqrt(fixed + moved / n))
+    after = words.error_text(sqrt(fixed + moved / n))
     return (
         f"{number} trials per task instead of one would halve the error bar.",
         f"{mean} and {after} with {number.lower()}.",

@@ -177,6 +177,12 @@ def percent(value: float) -> str:
     return f"{round(100 * round(value, 9), 1) + 0.0:.1f}".replace("-", "−")
 
 
+def error_text(error: float) -> str:
+    """Return 4.2 for 0.042, in points; under 0.05 where that would be 0.0."""
+    text = percent(error)
+    return "under 0.05" if text == "0.0" else text
+
+
 def money(amount: float) -> str:
     """Return $0.29 for 0.294, $10.4 for 10.42, $1,686 for 1686.2."""
     if abs(amount) >= 100:

@@ -36,6 +36,7 @@ from selection.standings.terms import believed as believed
 from selection.standings.terms import clause as clause
 from selection.standings.terms import cost_text as cost_text
 from selection.standings.terms import costs as costs
+from selection.standings.terms import error_text as error_text
 from selection.standings.terms import first_names as first_names
 from selection.standings.terms import half_width as half_width
 from selection.standings.terms import headline_agents as headline_agents

@@ -404,6 +404,7 @@ def steps(*values):
         # 1 + 4/R = 5/4: sixteen.
         ((5**0.5 / 100, 3**0.5 / 100), ("16 trials per task", "2.2", "1.1 with 16")),
         # 3 + 1/R = 4/4: none.
+        ((0.0004, 0.0004 / 2**0.5), ("Four trials per task", "under 0.05", "and under 0.05 with four")),
         ((0.02, 3.5**0.5 / 100), ("More trials per task cannot halve", "2.0", "with one trial per task")),
     ],
 )
