@@ -1,5 +1,6 @@
 """Whole files of outcomes into a benchmark, in one transaction or not at all."""
 
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from django.db.models import Q
 
 from analytics.names import without_case
 from leaderboard.accounts.models import User
-from leaderboard.called import set_command
+from leaderboard.called import PROGRAM, set_command
 from leaderboard.catalog.models import Agent, Benchmark, MissingPlaces, Policy
 from leaderboard.catalog.queries import MAX_NAMED, benchmark_of, policy_in_force
 from leaderboard.catalog.services import (
@@ -31,6 +32,7 @@ from leaderboard.catalog.services import (
 from leaderboard.errors import Faulty, Refusal
 from leaderboard.operations import naming
 from leaderboard.operations.acting import acting
+from leaderboard.operations.benchmarks import bring_back
 from leaderboard.operations.events import tell_of_arrivals
 from leaderboard.operations.file_metadata import FileMetadata
 from leaderboard.operations.policies import changed_policy, put_in_force, with_missing_decided
@@ -107,7 +109,7 @@ def load(
         loads[-1].store(replace=replace, progress=progress, file_of=file_of)
     changes = [change for one in loads for change in one.changes]
     tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
-    tasks_came = grouped_tasks(benchmark) != before
+    tasks_came = grouped_tasks(benchmark) != before or any(one.n_restored for one in loads)
     append_changes(benchmark=benchmark, changes=changes, tasks_came=tasks_came)
     if taken := [agent for one in loads for agent in one.taken]:
         now = {"data_version": bump_data_version(benchmark=benchmark), "at": as_of, "by": by}
@@ -116,6 +118,7 @@ def load(
     if versions is None:
         decided = list(_decide_missing(benchmark, loads, dry_run=dry_run, as_of=as_of, by=by, reason=reason))
         decided += _uncounted_tasks(named_before, benchmark, loads)
+        decided += _retired_tasks(benchmark, loads)
     elif policy := take_over(benchmark=benchmark_of(slug), content=versions):
         put_in_force(policy=policy, by=by, reason=reason)
     transaction.set_rollback(dry_run)
@@ -171,6 +174,22 @@ def _uncounted_tasks(universe: list[str] | None, benchmark: Benchmark, loads: li
         yield (
             f"{words.counted(n, 'task')} of this load {do} not count: the policy names the tasks that count. "
             f"To count all: {set_command(benchmark.slug, ['universe=all'])}"
+        )
+
+
+def _retired_tasks(benchmark: Benchmark, loads: list["_Load"]) -> Iterator[str]:
+    """Say which tasks of a load came back with it, as an undo had retired them, and which stay retired."""
+    if n := sum(one.n_restored for one in loads):
+        counts = "counts" if n == 1 else "count"
+        yield f"{words.counted(n, 'task')} that an undo retired {counts} again."
+    names = {name for one in loads for name in one.matched.flat.tasks}
+    retired = benchmark.tasks.filter(retired_at__isnull=False, name__in=names).order_by("name")
+    if still := list(retired.values_list("name", flat=True)):
+        are, them = ("is", "it") if len(still) == 1 else ("are", "one")
+        restore = f"{PROGRAM} retire {benchmark} {shlex.quote(still[0])} --restore --reason TEXT"
+        yield (
+            f"{words.counted(len(still), 'task')} of this load {are} retired and not counted. "
+            f"To count {them}: {restore}"
         )
 
 
@@ -249,6 +268,7 @@ class _Load:
                 categories=dict(zip(flat.tasks, flat.categories, strict=True)),
                 groups=dict(zip(flat.tasks, flat.groups, strict=True)),
             )
+            self.n_restored = bring_back(benchmark=benchmark, names=flat.tasks)
             naming.free_unused(benchmark=benchmark, names=flat.agents, by=None, as_of=as_of)
             self.agents = ensure_agents(
                 benchmark=benchmark, descriptions=self.described, owner=None, describe_owned=own

@@ -135,7 +135,10 @@ def test_a_study_that_could_tell_nothing_is_not_the_next_command(db, run, file):
     assert "Next" not in run("variance", "toy")
     assert "Next" not in run("validate", "toy")
     told = run("unload", "toy", "--latest", "--reason", "the wrong file")
-    assert told == "Withdrew 1 submission with 20 outcomes from toy.\n"
+    assert told == (
+        "Withdrew 1 submission with 20 outcomes from toy.\n"
+        "Retired 20 tasks that only this load had. Loading them again restores them.\n"
+    )
 
 
 @pytest.mark.parametrize("target", ["subset", "full", "domain"])
