@@ -189,6 +189,7 @@ class FlatFile:
     labels: `human` and `human_probability`, as far as the file has the columns; NaN where empty.
     metadata: all other columns, and those of `labels` as text; null where empty.
     aliases: alias seen → the column it is taken for.
+    rows: what faults call each row; None where they count from 1.
     """
 
     benchmark: str
@@ -211,11 +212,16 @@ class FlatFile:
     labels: dict[str, npt.NDArray[np.float64]]
     metadata: dict[str, Any]
     aliases: dict[str, str]
+    rows: RowNumbers | None = None
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.trial)
+
+    def row(self, place: int) -> int:
+        """Give the number by which faults call the row at a place."""
+        return place + 1 if self.rows is None else int(self.rows[place])
 
 
 def contents(table: Table) -> FlatFile:
@@ -313,6 +319,7 @@ def _filled(table: Table, columns: dict[str, npt.NDArray[Any]], source: Places |
         labels={name: columns[name] for name in LABELS if name in columns},
         metadata=metadata,
         aliases=dict(table.aliases),
+        rows=None if np.array_equal(rows := columns["rows"], np.arange(1, len(rows) + 1)) else rows,
     )
 
 
