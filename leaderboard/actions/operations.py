@@ -115,8 +115,9 @@ def _look(request: ActionRequest) -> Preview:
 
 
 def load_sentences(report: LoadReport, verb: str) -> list[str]:
+    invalid = f" ({report.n_invalid:,} invalid)" if report.n_invalid else ""
     sentences = [
-        f"{words.counted(report.n_new, 'outcome')} {verb} stored as "
+        f"{words.counted(report.n_new, 'outcome')}{invalid} {verb} stored as "
         f"{words.counted(report.n_submissions, 'submission')} of {words.counted(report.n_agents, 'agent')}.",
         f"{report.n_same:,} are there already.",
     ]

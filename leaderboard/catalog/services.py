@@ -8,6 +8,7 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Lower
 
 from analytics.names import alike, forms, without_case
+from analytics.text import NOT_STATED
 from leaderboard.accounts.models import User
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import (
@@ -40,6 +41,7 @@ class AgentDescription(NamedTuple):
 
 
 AGENT_OPTIONAL = AgentDescription._fields[3:]
+NAMED = ("scaffold", "model")
 
 
 class AgentMismatch(Conflict):
@@ -267,18 +269,35 @@ def _check_no_second_name(
 
 def complete_agents(
     *, benchmark: Benchmark, agents: Mapping[str, Agent], descriptions: Iterable[AgentDescription]
-) -> None:
-    """Fill in what an operator states of agents and nobody stated before; near the transaction's end."""
-    completed = []
+) -> int:
+    """Fill in what an operator states of agents and nobody stated before; near the transaction's end.
+
+    Returns how many agents got a scaffold or a model: the caller counts a data version for these.
+    """
+    completed, named = list[Agent](), list[tuple[Agent, str, str]]()
     for described in descriptions:
         agent = agents[described.name]
         for field in AGENT_OPTIONAL:
             if getattr(described, field) and not getattr(agent, field):
                 setattr(agent, field, getattr(described, field))
                 completed.append(agent)
+        for field in NAMED:
+            if _is_stated(name := getattr(described, field)) and not _is_stated(getattr(agent, field).name):
+                named.append((agent, field, name))
+    if named:
+        scaffolds = _ensure_names(Scaffold, [name for _, field, name in named if field == "scaffold"])
+        models = _ensure_names(Model, [name for _, field, name in named if field == "model"])
+        for agent, field, name in named:
+            setattr(agent, field, (scaffolds if field == "scaffold" else models)[folded(name)])
+            completed.append(agent)
     if completed:
-        Agent.objects.bulk_update(completed, AGENT_OPTIONAL)
+        Agent.objects.bulk_update(completed, [*AGENT_OPTIONAL, *NAMED])
         bump_shown_version(benchmark=benchmark)
+    return len({agent.pk for agent, *_ in named})
+
+
+def _is_stated(text: str) -> bool:
+    return text not in ("", NOT_STATED)
 
 
 def bump_shown_version(*, benchmark: Benchmark) -> None:
@@ -304,27 +323,30 @@ def _ensure_names(kind: type[Named], names: list[str]) -> dict[str, Named]:
 
 
 def _check_same(pairs: Iterable[tuple[Agent, AgentDescription]], *, by_operator: bool) -> None:
-    """Refuse agents that are known otherwise; an operator may state a version where none is known."""
+    """Refuse agents that are known otherwise; an operator may state what nobody stated, or leave it out."""
     differing = []
     for agent, described in pairs:
         optional = {field: getattr(agent, field) for field in AGENT_OPTIONAL}
         stored = AgentDescription(agent.name, agent.scaffold.name, agent.model.name, **optional)
         fields = [] if stored.name == described.name else ["name"]
-        for field in ("scaffold", "model", "version"):
-            value = getattr(described, field)
-            if value and folded(value) != folded(getattr(stored, field)):
+        for field in (*NAMED, "version"):
+            value, known = getattr(described, field), getattr(stored, field)
+            is_open = by_operator and not (_is_stated(value) and _is_stated(known))
+            if value and folded(value) != folded(known) and not is_open:
                 fields.append(field)
-        if fields not in ([], ["version"] if by_operator and not agent.version else []):
+        if fields:
             differing.append((agent, stored, described, fields))
     if not differing:
         return
     sentences = []
     for agent, stored, described, fields in differing[:N_NAMED]:
-        known, new = (
+        here, new = (
             ", ".join(f"{field} {getattr(side, field)!r}" for field in fields) for side in (stored, described)
         )
-        sentence = f"The agent {described.name!r} is known here with {known}, but was delivered with {new}; "
-        if by_operator and agent.owner:
+        sentence = f"The agent {described.name!r} is known here with {here}, but was delivered with {new}; "
+        if fields == ["name"]:
+            sentences.append(f"{sentence}spell it as before.")
+        elif by_operator and agent.owner:
             sentences.append(f"{sentence}{agent.owner} owns the name. Add --own to take it over.")
         else:
             sentences.append(f"{sentence}a changed agent needs a name of its own.")

@@ -16,7 +16,7 @@ from django.db.models import Q
 
 from analytics.names import without_case
 from leaderboard.accounts.models import User
-from leaderboard.called import PROGRAM, set_command
+from leaderboard.called import PROGRAM, set_command, undo_command
 from leaderboard.catalog.models import Agent, Benchmark, MissingPlaces, Policy
 from leaderboard.catalog.queries import MAX_NAMED, benchmark_of, policy_in_force
 from leaderboard.catalog.services import (
@@ -74,6 +74,8 @@ class LoadReport:
     n_agents: int
     n_tasks: int
     n_new_tasks: int
+    n_invalid: int = 0
+    n_named: int = 0
     notes: tuple[str, ...] = ()
 
 
@@ -109,7 +111,7 @@ def load(
         loads[-1].store(replace=replace, progress=progress, file_of=file_of)
     changes = [change for one in loads for change in one.changes]
     tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
-    tasks_came = grouped_tasks(benchmark) != before or any(one.n_restored for one in loads)
+    tasks_came = grouped_tasks(benchmark) != before or any(one.n_restored or one.n_named for one in loads)
     append_changes(benchmark=benchmark, changes=changes, tasks_came=tasks_came)
     if taken := [agent for one in loads for agent in one.taken]:
         now = {"data_version": bump_data_version(benchmark=benchmark), "at": as_of, "by": by}
@@ -134,6 +136,8 @@ def load(
         n_agents=len({name for one in loads for name in one.matched.flat.agents}),
         n_tasks=len({name for one in loads for name in one.matched.flat.tasks}),
         n_new_tasks=sum(one.n_new_tasks for one in loads),
+        n_invalid=sum(int((one.new & ~one.matched.flat.valid).sum()) for one in loads),
+        n_named=sum(one.n_named for one in loads),
         notes=(*dict.fromkeys(note for one in loads for note in one.notes), *decided),
     )
 
@@ -296,7 +300,7 @@ class _Load:
         where = sorted(zip(wanted[order[again + 1]].tolist(), wanted[order[again]].tolist(), strict=True))
         faults = tuple(
             Fault(
-                row=i + 1,
+                row=flat.row(i),
                 field="agent",
                 value=excerpt(flat.agents[flat.agent[i]]),
                 rule=f"is the same agent as {flat.agents[flat.agent[other]]!r}, merged or renamed, and both "
@@ -324,13 +328,32 @@ class _Load:
                 if replaces:
                     carry_details(old=replaces, new=submission)
             progress(places[-1] + 1, len(parts))
-        complete_agents(benchmark=self.benchmark, agents=self.agents, descriptions=self.described)
+        agents, described = self.agents, self.described
+        self.n_named = complete_agents(benchmark=self.benchmark, agents=agents, descriptions=described)
+        if self.n_named:
+            self.notes.append(
+                f"Scaffold or model added to {words.counted(self.n_named, 'agent')} stored without."
+            )
+        self.notes += self._dates_left_out()
         flat = self.matched.flat
         with_new = {flat.agents[flat.agent[part[0]]] for part in parts}
         if owned := self._owned(with_new):
             self.notes.append(
                 f"Submitters own {words.counted(len(owned), 'agent')} of this file and can add results: "
                 f"{_named(owned)}. Add --own to take them over."
+            )
+
+    def _dates_left_out(self) -> Iterator[str]:
+        """Say that dates of the file are not stored, as the results are there already."""
+        flat = self.matched.flat
+        dated = np.unique(flat.agent[self.matched.same & ~np.isnat(flat.submitted_at)])
+        agents = [self.agents[flat.agents[i]] for i in dated]
+        stored = Submission.objects.filter(agent__in=agents, loaded=True, status__in=LIVE)
+        undated = stored.exclude(agent__in=stored.exclude(submitted_at=None).values("agent"))
+        if agents and (n := undated.values("agent").distinct().count()):
+            yield (
+                f"The dates of {words.counted(n, 'agent')} are not stored: the results are there already, "
+                f"without a date. To store them: {undo_command(self.benchmark)}, then load this file again."
             )
 
     def _take_over(self) -> None:
@@ -407,7 +430,7 @@ class _Load:
         both = {tuple(r[k] for k in KEY): r for r in stored.to_pylist()}
         faults = tuple(
             Fault(
-                row=int(i) + 1,
+                row=self.matched.flat.row(int(i)),
                 field="outcome",
                 value=_outcome_text(row),
                 rule=f"{is_as[int(matched.holder[i])]} {_outcome_text(both[tuple(row[k] for k in KEY)])} for "

@@ -88,7 +88,7 @@ def append_changes(
     """Append to the history, under one new data version where what counts has changed.
 
     These are the last statements of a transaction: the row of the benchmark is locked from here on. Tasks
-    that came with it bear the same version; tasks that got a category or group count as coming, too.
+    that came with it bear the same version; what got a category, group, scaffold or model counts as coming.
     """
     counting = [
         change

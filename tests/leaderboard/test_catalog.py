@@ -3,11 +3,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import IntegrityError, connection, transaction
 
+from analytics.text import NOT_STATED
 from leaderboard.catalog import queries
 from leaderboard.catalog.models import Agent, Benchmark, Model, Scaffold, Visibility, folded
 from leaderboard.catalog.services import (
     AgentDescription,
     AgentMismatch,
+    complete_agents,
     ensure_agents,
     ensure_tasks,
     get_or_create_benchmark,
@@ -62,7 +64,9 @@ def test_agents_are_found_again_whatever_their_script(benchmark):
 def test_another_spelling_of_an_agent_is_refused_by_name(benchmark):
     ensure_agents(benchmark=benchmark, descriptions=[described("Alpha")], owner=None)
     with refused(
-        AgentMismatch, "agent_described_otherwise", match=r"'alpha' is known here with name 'Alpha'"
+        AgentMismatch,
+        "agent_described_otherwise",
+        match=r"'alpha' is known here with name 'Alpha'.* spell it as before\.$",
     ):
         ensure_agents(benchmark=benchmark, descriptions=[described("alpha")], owner=None)
 
@@ -98,6 +102,23 @@ def test_agent_does_not_change_what_it_is(benchmark, change):
     (field,) = change
     assert refusal.value.details["agents"][0]["stored"][field] in str(refusal.value)
     assert change[field] in str(refusal.value)
+
+
+def test_an_operator_states_what_nobody_stated_and_a_submitter_does_not(benchmark, ada):
+    nothing = described(scaffold=NOT_STATED, model=NOT_STATED)
+    ensure_agents(benchmark=benchmark, descriptions=[nothing], owner=ada)
+    with refused(AgentMismatch, "agent_described_otherwise", match="'not stated'"):
+        ensure_agents(benchmark=benchmark, descriptions=[described()], owner=ada)
+    stated = [described(model=NOT_STATED)]
+    agents = ensure_agents(benchmark=benchmark, descriptions=stated, owner=None)
+    for n in (1, 0):
+        assert complete_agents(benchmark=benchmark, agents=agents, descriptions=stated) == n
+    agent = Agent.objects.get()
+    assert (agent.scaffold.name, agent.model.name) == ("Loop", NOT_STATED)
+    agents = ensure_agents(benchmark=benchmark, descriptions=[nothing], owner=None)
+    assert complete_agents(benchmark=benchmark, agents=agents, descriptions=[nothing]) == 0
+    with refused(AgentMismatch, "agent_described_otherwise", match="'Loop'.*'Tree'"):
+        ensure_agents(benchmark=benchmark, descriptions=[described(scaffold="Tree")], owner=None)
 
 
 def test_scaffolds_and_models_are_shared_without_regard_to_case(benchmark):

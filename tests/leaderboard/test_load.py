@@ -1,6 +1,7 @@
 """All rows or none, and the same file twice is the same as once."""
 
 import json
+import re
 from uuid import UUID
 
 import pytest
@@ -9,10 +10,11 @@ from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.catalog.services import AgentMismatch
 from leaderboard.errors import Conflict, Faulty, Forbidden
 from leaderboard.operations import naming
-from leaderboard.operations.corrections import withdraw
+from leaderboard.operations.corrections import unload_latest, withdraw
 from leaderboard.operations.loading import load
 from leaderboard.operations.uploads import keep, look, store
 from leaderboard.submissions.models import Outcome, OutcomeDetail, Setting, StatusChange, Submission
+from leaderboard.submissions.parsing.flat import read_outcomes
 from leaderboard.submissions.queries import withheld
 from tests.leaderboard.world import deliver, token
 from tests.toys import AS_OF, HEAD, csv_text, flat_of, load_text
@@ -435,3 +437,54 @@ def test_two_squatted_names_of_six_do_not_keep_missing_results_undecided(db):
     text = csv_text(dict.fromkeys("bcdef", "1110"))
     load_text(text, missing="auto", own=True)
     assert Policy.objects.order_by("number").last().resolved_from
+
+
+def test_an_operator_adds_scaffold_and_model_to_what_a_shorter_file_left_out(db):
+    text = csv_text({"a": "10", "b": "01"})
+    without = re.sub(",Loop,Model .,", ",not stated,not stated,", text)
+    load_text(without)
+    before = Benchmark.objects.get().data_version
+    for dry_run in (True, False):
+        report = load_text(text, dry_run=dry_run)
+        assert (report.n_new, report.n_named) == (0, 2)
+        assert "Scaffold or model added to 2 agents stored without." in report.notes
+    assert set(Agent.objects.values_list("scaffold__name", "model__name")) == {
+        ("Loop", "Model a"),
+        ("Loop", "Model b"),
+    }
+    assert Benchmark.objects.get().data_version == before + 1  # so that a board shows it
+    assert load_text(without).notes == load_text(text).notes == ()
+    assert Benchmark.objects.get().data_version == before + 1
+
+
+def test_dates_that_come_too_late_are_said_to_be_left_out(db):
+    text = csv_text({"a": "10", "b": "01"})
+    load_text(text.replace(",2026-01-05,", ",,"))
+    for dry_run in (True, False):
+        (note,) = load_text(text, dry_run=dry_run).notes
+        assert note == (
+            "The dates of 2 agents are not stored: the results are there already, without a date. To store "
+            "them: manage.py unload toy --latest --reason TEXT, then load this file again."
+        )
+    unload_latest(benchmark=Benchmark.objects.get(), reason="no dates", as_of=AS_OF)
+    assert "dates" not in " ".join(load_text(text).notes)
+    assert not Submission.objects.filter(status="accepted", submitted_at=None)
+    assert load_text(text).notes == ()
+
+
+def test_invalid_results_are_counted(db):
+    report = load_text(csv_text({"a": "1xx", "b": "01x"}))
+    assert (report.n_new, report.n_invalid) == (6, 3)
+    assert load_text(csv_text({"a": "1xx", "b": "01x"})).n_invalid == 0
+
+
+def test_a_contradiction_names_the_row_as_a_fault_does(db, tmp_path):
+    load_text(f"{HEAD}\n{ROW},t1,1,1\n{ROW},t2,1,1\n")
+    wide, averaged = tmp_path / "wide.csv", tmp_path / "averaged.csv"
+    wide.write_text("a title,,\n,,\nagent,t1,t2\nb,1,0\na,1,0\n")
+    averaged.write_text(f"{HEAD},n_averaged\n{ROW},t3,2,1,3\n{ROW},t2,1,0,1\n")
+    for path, row in ((wide, 5), (averaged, 2)):
+        flat, _ = read_outcomes(path, as_of=AS_OF)
+        with pytest.raises(Faulty, match="contradicts") as refused:
+            load(flat=flat, slug="toy", as_of=AS_OF)
+        assert [fault.row for fault in refused.value.faults] == [row]

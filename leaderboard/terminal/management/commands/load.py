@@ -10,7 +10,7 @@ import numpy as np
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from leaderboard.called import PROGRAM
+from leaderboard.called import PROGRAM, undo_command
 from leaderboard.catalog.models import Assigning, Task
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.errors import Faulty, Refusal
@@ -109,7 +109,7 @@ class Command(ServiceCommand):
             # what was stored and does not count as it stands
             hints = "".join(f"{warning}\n" for warning in warnings(stored, benchmark_of(benchmark)))
             hints += _offer(stored, benchmark) + _fed_text(benchmark) + _undated_text(stored, benchmark)
-            if report.n_new + report.n_replaced:
+            if report.n_new + report.n_replaced + report.n_named:
                 hints += f"Next: {PROGRAM} recompute {benchmark}"
             self.stdout.write(hints)
 
@@ -297,12 +297,15 @@ def _undated_text(files: Collection[FlatFile], slug: str) -> str:
         return ""
     return (
         f"{n:,} of {words.counted(len(names), 'agent')} {'has' if n == 1 else 'have'} no date, so a "
-        "replay uses 20 random orders. To replay by date, state submitted_at for each agent.\n"
+        f"replay uses 20 random orders. To replay by date: {undo_command(slug)}, then load the file with "
+        "submitted_at for each agent.
+"
     )
 
 
 def summary(report: LoadReport, *, dry_run: bool) -> str:
     verb = "Would store" if dry_run else "Stored"
+    invalid = f" ({report.n_invalid:,} invalid)" if report.n_invalid else ""
     replaced = f", {report.n_replaced:,} replaced" if report.n_replaced else ""
     new_tasks = f" ({report.n_new_tasks:,} new)" if report.n_new_tasks else ""
     submissions, agents, tasks = (
@@ -314,7 +317,7 @@ def summary(report: LoadReport, *, dry_run: bool) -> str:
         )
     )
     return (
-        f"{verb} in {report.benchmark}: {words.counted(report.n_new, 'new result')}{replaced}, "
+        f"{verb} in {report.benchmark}: {words.counted(report.n_new, 'new result')}{invalid}{replaced}, "
         f"{report.n_same:,} already stored; "
         f"{submissions} from {agents} on {tasks}{new_tasks}." + "".join(f"\n{note}" for note in report.notes)
     )
