@@ -153,8 +153,8 @@ def commands() -> str:
         f"[operator.md](../operator.md) shows the daily ones at work. {WRITTEN}",
         *(f"## {heads[group]}\n\n{page.listed(some)}" for group, some in groups.items() if some),
         f"## Options in common\n\n{page.in_common()}",
-        "## Exit codes\n\n0: done. 1: refused, one line per fault on stderr. 141: the reader of the output "
-        "went away (`… | head`).",
+        "## Exit codes\n\n0: done. 1: refused, one line per fault on stderr. 2: wrong usage or file not "
+        "found. 141: the reader of the output went away (`… | head`).",
     ]
     return "\n\n".join(parts) + "\n"
 
