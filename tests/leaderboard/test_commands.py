@@ -387,10 +387,14 @@ def test_refusals_in_words(db, run, arguments, words):
 
 
 @pytest.mark.parametrize("arguments", [["serve"], ["demo", "--serve"]])
-def test_a_port_that_another_program_has_is_refused_first(db, run, arguments):
+@pytest.mark.parametrize("how", ["PORT=NUMBER", "--port NUMBER"])
+def test_a_port_that_another_program_has_is_refused_first(db, run, arguments, how, monkeypatch):
+    monkeypatch.delenv("MAKELEVEL", raising=False)
+    if how == "PORT=NUMBER":
+        monkeypatch.setenv("MAKELEVEL", "1")
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
-        pytest.raises(CommandError, match="is in use") as refused,
+        pytest.raises(CommandError, match=rf"is in use\. Choose another with {how}\.") as refused,
     ):
         run(*arguments, "--port", str(taken.getsockname()[1]))
     assert refused.value.returncode == 2

@@ -1,3 +1,4 @@
+import os
 import signal
 import socket
 import subprocess
@@ -88,7 +89,8 @@ def check_free(port: int) -> None:
     try:
         socket.create_server((HOST, port)).close()
     except OSError as error:
-        raise CommandError(f"Port {port} is in use. Choose another with --port.", returncode=USAGE) from error
+        how = "PORT=NUMBER" if "MAKELEVEL" in os.environ else "--port NUMBER"
+        raise CommandError(f"Port {port} is in use. Choose another with {how}.", returncode=USAGE) from error
 
 
 def answers(port: int) -> bool:
