@@ -364,6 +364,15 @@ class TestCommonTasks:
 
 
 class TestCorrections:
+    def test_a_load_counts_invalid_results_beside_the_new(self, run, db, tmp_path):
+        path = tmp_path / "toy.csv"
+        path.write_text(csv_text({"a": "1xx"}))
+        for end in ("--dry-run",), ():
+            assert ": 3 new results (2 invalid), 0 already" in run(
+                "load", str(path), "--benchmark", "toy", *end
+            )
+        assert ": 0 new results, 3 already" in run("load", str(path), "--benchmark", "toy")
+
     def test_unload_the_latest(self, run, toy):
         assert "Withdrew 16 submissions with 320 outcomes from toy." in run(
             "unload", "toy", "--latest", "--reason", "the wrong file"
