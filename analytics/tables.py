@@ -49,7 +49,7 @@ from analytics.flat_file.values import TRUTH, text_of
 from analytics.frames import FrameRefused as FrameRefused
 from analytics.frames import pandas_there
 from analytics.programs import use_pandas
-from analytics.text import NOT_STATED
+from analytics.text import NOT_STATED, counted
 from analytics.workbooks import OLE, ZIP, bounded
 
 DELIMITERS = ("\t", ";", "|", ",")
@@ -73,6 +73,7 @@ NOT_NAMES = {
 }
 PERCENT = re.compile(r"([0-9]+(?:[.,][0-9]+)?) ?%")
 DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]+")
+DIVIDE = "divide a count by its number of trials"
 OF_HUNDRED = re.compile(r"[0-9]{1,3}(?:[.,][0-9]+)?")  # 57.3, of a hundred
 UNEVEN = re.compile("Expected ([0-9]+) fields in line ([0-9]+), saw ([0-9]+)")  # as pandas says it
 UNCLOSED = re.compile("EOF inside string starting at row ([0-9]+)")
@@ -239,7 +240,8 @@ def read_table(
         for name, text in absent.items():
             columns = columns.append_column(name, pa.repeat(text, len(rows)))
         parquet.write_table(columns, out)
-    return flat, _note(sheet, table, n_blank, n_counted)
+    are_trials = not table.across and options.blank is None
+    return flat, _note(sheet, table, n_blank, n_counted, are_trials=are_trials)
 
 
 def read_wide(
@@ -289,7 +291,10 @@ def in_table(error: FlatFileError, table: _Table, texts: Any, options: TableOpti
     if no_outcome and 2 * error.n_faults > len(texts):
         rule = f"most cells are not results, for example {quoted(no_outcome.value or '')}"
         if OF_HUNDRED.fullmatch(no_outcome.value or "") and not options.percent:
-            return refuse(f"{rule}; if they are percentages, add --percent")
+            percent = "if they are percentages, add --percent"
+            return refuse(
+                f"{rule}; {percent if _are_of_hundred(table) else f'an outcome is from 0 to 1: {DIVIDE}'}"
+            )
         if table.across and options.wide is None:
             heads = f"--column {table.across}=HEAD --column outcome=HEAD"
             return refuse(f"{rule}; if each row is a trial, add {heads}")
@@ -298,6 +303,16 @@ def in_table(error: FlatFileError, table: _Table, texts: Any, options: TableOpti
         _check_rows(texts, "agent" if table.across == "task" else "task")
     faults = list(dict.fromkeys(_locate(error.faults, table)))
     return FlatFileError(faults, error.n_faults - len(error.faults) + len(faults))
+
+
+def _are_of_hundred(table: _Table) -> bool:
+    """Whether numbers above 1 look like percentages: up to 100, and one above 10 or with decimals."""
+    texts = table.frame["outcome"]
+    numbers = {
+        text: float(text.replace(",", ".")) for text in texts[texts.str.fullmatch(OF_HUNDRED)].unique()
+    }
+    above = {text: number for text, number in numbers.items() if number > 1}
+    return max(above.values(), default=0) <= 100 and any(n > 10 or n != int(n) for n in above.values())
 
 
 def _check_rows(texts: Any, of: str) -> None:
@@ -570,8 +585,8 @@ def _snake_case(text: str) -> str:
 
 def _ask_which(heads: Mapping[int, str], name: str) -> str:
     listed = ", ".join(map(quoted, islice(heads.values(), N_NAMED))) + ", …" * (len(heads) > N_NAMED)
-    meant = f"--column {name}=HEAD (--column {name}= where it is empty)"
-    return f"there are {listed}; say which is meant: {meant}"
+    empty = f" (--column {name}= where it is empty)" if "" in heads.values() else ""
+    return f"there are {listed}; say which is meant: --column {name}=HEAD{empty}"
 
 
 def _check_repeated(names: Iterable[str]) -> None:
@@ -601,9 +616,13 @@ def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header:
         rule = f"the {key} of this row is empty; name it, or delete the row"
         raise FlatFileError([Fault(row, heads[known[key]] or None, None, rule) for row in unnamed])
     if wrong:
-        rule = f"is no {across} or {key}, though it stands among them; delete it, or say which column is the "
-        rule += f"{across}: --column {across}=HEAD"
-        raise FlatFileError([Fault(None, text or "a column without a head", None, rule) for text in wrong])
+        rule = f"is no {across} or {key}, though it stands among them; delete this "
+        column = "column, or make the table long: a row for each agent and task "
+        column += f"(its columns: --column {across}=HEAD --column outcome=HEAD)"
+        ends = [(text, column if text in under.values() else "row") for text in wrong]
+        raise FlatFileError(
+            [Fault(None, text or "a column without a head", None, rule + end) for text, end in ends]
+        )
     if not under:
         raise refuse(f"no column holds results; {_ask_which(heads, 'outcome')}")
     _check_repeated(under.values())
@@ -689,7 +708,7 @@ def _read_outcome(text: str) -> str:
 
 
 def _locate(faults: Sequence[Fault], table: _Table) -> Iterator[Fault]:
-    under = defaultdict[tuple[int, str], list[str]](list)
+    under, are_of_hundred = defaultdict[tuple[int, str], list[str]](list), _are_of_hundred(table)
     if table.across:
         wrong = {(fault.row, fault.value) for fault in faults if fault.field == "outcome"}
         outcomes = table.frame["outcome"].map(excerpt)
@@ -706,16 +725,20 @@ def _locate(faults: Sequence[Fault], table: _Table) -> Iterator[Fault]:
         if fault.field == "outcome" and fault.value:
             hint = "; also read are pass, fail, true, false and 75%"
             if OF_HUNDRED.fullmatch(fault.value):
-                hint = f"; a percentage has its sign: {fault.value}%, or all are: --percent"
+                percent = f"; a percentage has its sign: {fault.value}%, or all are: --percent"
+                hint = percent if are_of_hundred else f"; {DIVIDE}"
         yield replace(fault, **place, rule=f"{fault.rule}{hint}")
 
 
-def _note(sheet: str, table: _Table, n_blank: int, n_counted: int) -> str:
+def _note(sheet: str, table: _Table, n_blank: int, n_counted: int, *, are_trials: bool) -> str:
     key = "agent" if table.across == "task" else "task"
     wide = f"a wide table, a row for each {key} and a column for each {table.across}"
     shape = wide if table.across else "a long table"
     parts = [f"Read {sheet} as {shape}" + (f", header in row {table.header}" if table.header else "")]
     parts += [f"{quoted(text)} as {name}" for name, text in table.heads.items() if _snake_case(text) != name]
-    parts += [f"blank outcomes, missing: {n_blank:,}"] if n_blank else []
+    if n_blank:
+        trials = "a trial" if n_blank == 1 else "trials"
+        blank = f"{counted(n_blank, 'row')} without an outcome: {trials} without a valid result"
+        parts += [blank if are_trials else f"blank outcomes, missing: {n_blank:,}"]
     parts += [f"up to {n_counted:,} rows of an agent and a task, counted as trials"] if n_counted > 1 else []
     return "; ".join(parts) + "."

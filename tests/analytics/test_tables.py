@@ -311,12 +311,22 @@ def test_blank_is_missing_where_the_table_says_what_failed(few, tmp_path):
     assert "blank" not in note
 
 
+def test_an_empty_head_is_advised_only_where_there_is_one(tmp_path):
+    path = written(tmp_path / "a.csv", "agent,cost,x,y\nA,1.5,1,0\n")
+    with pytest.raises(FlatFileError, match=r"say which is meant: --column cost_usd=HEAD$"):
+        read_table(path, TableOptions(columns={"cost_usd": ""}), as_of=AS_OF)
+    path = written(tmp_path / "b.csv", ",task,score\nA,x,1\n")
+    with pytest.raises(FlatFileError, match=r"--column agent=HEAD \(--column agent= where it is empty\)$"):
+        read_table(path, TableOptions(wide=False), as_of=AS_OF)
+
+
 def test_a_blank_row_of_a_long_table_is_a_trial_without_a_result(tmp_path):
     path = written(tmp_path / "a.csv", "agent;task;outcome\nA;x;1\nA;y;\nB;x;0\nB;y;n/a\n")
     flat, note = read_table(path, as_of=AS_OF)
     assert (flat.n_rows, flat.valid.tolist()) == (4, [True, False, True, False])
-    assert note.endswith("blank outcomes, missing: 2.")
-    flat, _ = read_table(path, TableOptions(blank="missing"), as_of=AS_OF)
+    assert note.endswith("; 2 rows without an outcome: trials without a valid result.")
+    flat, note = read_table(path, TableOptions(blank="missing"), as_of=AS_OF)
+    assert note.endswith("; blank outcomes, missing: 2.")
     assert (flat.n_rows, flat.valid.all()) == (2, True)
 
 
@@ -492,6 +502,22 @@ REFUSED = {
         "agent;task;score\nA;x;57.3\nA;y;100\nA;z;1\n",
         'most cells are not results, for example "57.3"; if they are percentages, add --percent',
     ),
+    "counts of many trials": (
+        "a.csv",
+        "agent;task;score\nA;x;0\nA;y;5\nA;z;3\n",
+        'example "5"; an outcome is from 0 to 1: divide a count by its number of trials',
+    ),
+    "one count": (
+        "a.csv",
+        "agent;task;score\nA;x;0\nA;y;5\nA;z;1\n",
+        'row 3, score "5": an outcome is a number from 0 to 1; divide a count by its number of trials',
+    ),
+    "percentages, the first of them small": (
+        "a.csv",
+        "agent;task;score\nA;x;4\nA;y;75\nA;z;3\n",
+        'most cells are not results, for example "4"; if they are percentages, add --percent',
+    ),
+    "more than percentages": ("a.csv", "agent;task;score\nA;x;400\nA;y;75\n", "divide a count by"),
     "each row twice": (
         "a.csv",
         "agent;task;outcome\nA;x;1\nA;x;1\nA;y;0\nA;y;0\n",
@@ -507,7 +533,8 @@ REFUSED = {
     "a sum for a task": (
         "a.csv",
         "agent;x;Total\nA;1;0.5\n",
-        "Total: is no task or agent, though it stands among them; delete it",
+        "Total: is no task or agent, though it stands among them; delete this column, or make the table "
+        "long: a row for each agent and task (its columns: --column task=HEAD --column outcome=HEAD)",
     ),
     **{
         f"a column {head}": ("a.csv", f"agent,x,{head}\nA,1,1\nB,0,0\n", f"{head}: is no task or agent")
@@ -516,7 +543,7 @@ REFUSED = {
     "a sum for an agent": (
         "a.csv",
         "agent;x;y\nA;1;0\nMean;1;0\n",
-        "Mean: is no task or agent",
+        "Mean: is no task or agent, though it stands among them; delete this row",
     ),
     "a pivot": (
         "a.csv",
