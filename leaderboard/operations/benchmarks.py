@@ -1,6 +1,6 @@
 """A benchmark: its tasks from a list, what is said about it, its switches, and tasks that count no more."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 import pghistory
@@ -179,28 +179,38 @@ def restore(*, task: Task, by: User | None, reason: str) -> Task:
     return _set(locked, retired_at=None, retired_reason="", by=by, reason=reason)
 
 
-def only_in(benchmark: Benchmark, gone: Collection[Submission]) -> models.QuerySet[Task]:
+def only_in(benchmark: Benchmark, gone: Collection[Submission]) -> list[Task]:
     """Active tasks that came with loads, all withdrawn or `gone`, and have no other result that may count.
 
     A task of a list is none: the list has a data version of its own, or is later than the load.
     """
-    ids = [submission.pk for submission in gone]
-    came = StatusChange.objects.filter(
-        submission__agent__benchmark=benchmark,
-        status=Status.ACCEPTED,
-        data_version=models.OuterRef("since"),
-    )
-    stands = ~models.Q(submission__in=ids) & ~models.Q(submission__status=Status.WITHDRAWN)
+    ids = {submission.pk for submission in gone}
     lists = apps.get_model("catalog.BenchmarkChange").objects.filter(
         pgh_obj=benchmark, pgh_label=TASKS_LISTED
     )
-    if listed_at := lists.aggregate(latest=models.Max("pgh_created_at"))["latest"]:
-        stands |= models.Q(at__lte=listed_at)
+    listed_at = lists.aggregate(latest=models.Max("pgh_created_at"))["latest"]
+    came = StatusChange.objects.filter(
+        submission__agent__benchmark=benchmark,
+        status=Status.ACCEPTED,
+        data_version__in=benchmark.tasks.values("since"),
+    )
+    loads, stand = set[int](), set[int]()
+    rows = came.values_list("data_version", "submission_id", "submission__status", "at")
+    for version, pk, status, at in rows:
+        loads.add(version)
+        if (pk not in ids and status != Status.WITHDRAWN) or (listed_at and at <= listed_at):
+            stand.add(version)
+    tasks = benchmark.tasks.filter(since__in=loads - stand, retired_at=None).order_by("id")
+    if not tasks:
+        return []
     others = Submission.objects.filter(agent__benchmark=benchmark, status__in=LIVE).exclude(pk__in=ids)
-    theirs = Outcome.objects.filter(submission_id__in=others.values("pk")).values("task_id")
-    mine = Outcome.objects.filter(submission_id__in=ids).values("task_id")
-    active = benchmark.tasks.filter(models.Exists(came), ~models.Exists(came.filter(stands)), retired_at=None)
-    return active.filter(pk__in=mine).exclude(pk__in=theirs)
+    left = _tasks_in(ids) - _tasks_in(others.values_list("pk", flat=True))
+    return [task for task in tasks if task.pk in left]
+
+
+def _tasks_in(submissions: Iterable[int]) -> set[int]:
+    rows = Outcome.objects.filter(submission_id__in=list(submissions))
+    return set(rows.values_list("task_id", flat=True).distinct())
 
 
 def retire_together(*, tasks: Collection[Task], by: User | None, reason: str, as_of: datetime) -> None:

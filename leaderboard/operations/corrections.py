@@ -127,7 +127,7 @@ def going(submissions: Sequence[Submission]) -> Unloaded:
         data_version__in=came.values("data_version"),
     )
     n_replaced = replaced.aggregate(n=Sum("submission__n_outcomes", default=0))["n"]
-    return Unloaded([*submissions], [*only_in(benchmark, submissions)], n_replaced)
+    return Unloaded([*submissions], only_in(benchmark, submissions), n_replaced)
 
 
 @transaction.atomic
