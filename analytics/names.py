@@ -18,6 +18,7 @@ from functools import cache, lru_cache
 from unicodedata import category, normalize
 
 LETTERS = {"Ll", "Lt", "Lu", "Lo", "Nd", "Nl", "No"}
+NOT_STATED = "not stated"  # as files say of a scaffold or a model
 MARK = "\u200e"  # stands around letters that are written from right to left
 
 

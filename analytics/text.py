@@ -12,6 +12,8 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import Any
 
+from analytics.names import NOT_STATED as NOT_STATED
+
 INDENT = "  "
 WIDTH = 110
 NARROWEST = 16  # of a column of texts
@@ -19,7 +21,6 @@ DIGITS = 3
 MIN_DECIMALS, MAX_DECIMALS = 3, 7
 MAX_VALUE = 1e9
 NOTHING = "–"
-NOT_STATED = "not stated"  # as files say of a scaffold or a model
 LONGEST_NAME = 80
 
 

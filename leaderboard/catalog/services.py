@@ -7,8 +7,7 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Lower
 
-from analytics.names import alike, forms, without_case
-from analytics.text import NOT_STATED
+from analytics.names import NOT_STATED, alike, forms, without_case
 from leaderboard.accounts.models import User
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import (

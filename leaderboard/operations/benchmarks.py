@@ -194,7 +194,7 @@ def only_in(benchmark: Benchmark, gone: Collection[Submission]) -> list[Task]:
         status=Status.ACCEPTED,
         data_version__in=benchmark.tasks.values("since"),
     )
-    loads, stand = set[int](), set[int]()
+    loads, stand = set[int | None](), set[int | None]()
     rows = came.values_list("data_version", "submission_id", "submission__status", "at")
     for version, pk, status, at in rows:
         loads.add(version)

@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from analytics.text import NOT_STATED
+from analytics.names import NOT_STATED
 from leaderboard.catalog import queries
 from leaderboard.catalog.models import Agent, Benchmark, Model, Scaffold, Visibility, folded
 from leaderboard.catalog.services import (

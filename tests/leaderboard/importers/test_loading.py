@@ -34,7 +34,9 @@ def test_a_file_is_stored_and_again_is_nothing_new(load, tmp_path, name):
     printed = load(path, **stated)
     assert printed.startswith(f"Read as {name}: {path.name}.\n")
     new = "1 new result" if n == 1 else f"{n:,} new results"
-    assert f"Stored in toy: {new}, 0 already stored; 1 submission from 1 agent" in printed
+    n_invalid = Outcome.objects.filter(valid=False).count()
+    invalid = f" ({n_invalid} invalid)" if n_invalid else ""
+    assert f"Stored in toy: {new}{invalid}, 0 already stored; 1 submission from 1 agent" in printed
     assert Outcome.objects.count() == n
     before = Benchmark.objects.get().data_version
     assert f"0 new results, {n:,} already stored; 0 submissions" in load(path, **stated, format=name)
