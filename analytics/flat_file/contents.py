@@ -319,8 +319,12 @@ def _filled(table: Table, columns: dict[str, npt.NDArray[Any]], source: Places |
         labels={name: columns[name] for name in LABELS if name in columns},
         metadata=metadata,
         aliases=dict(table.aliases),
-        rows=None if np.array_equal(rows := columns["rows"], np.arange(1, len(rows) + 1)) else rows,
+        rows=None if _counts_from_1(columns["rows"]) else columns["rows"],
     )
+
+
+def _counts_from_1(rows: RowNumbers) -> bool:
+    return bool(rows[0] == 1 and rows[-1] == len(rows) and (rows[:-1] < rows[1:]).all())
 
 
 def _sorted(names: Sequence[str], codes: Codes) -> tuple[tuple[str, ...], Codes]:

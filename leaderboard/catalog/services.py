@@ -296,7 +296,7 @@ def complete_agents(
 
 
 def _is_stated(text: str) -> bool:
-    return text not in ("", NOT_STATED)
+    return folded(text) not in ("", NOT_STATED)
 
 
 def bump_shown_version(*, benchmark: Benchmark) -> None:

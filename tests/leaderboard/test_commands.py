@@ -495,7 +495,10 @@ def test_demo_shows_a_real_benchmark_and_what_it_would_have_saved(transactional_
 @pytest.mark.parametrize(
     ("example", "told"),
     [
-        ("simulated", "18,000 new results, 0 already stored; 30 submissions from 30 agents on 120 tasks"),
+        (
+            "simulated",
+            "18,000 new results (123 invalid), 0 already stored; 30 submissions from 30 agents on 120 tasks",
+        ),
         (
             "swe-bench-verified",
             "28,500 new results, 0 already stored; 57 submissions from 57 agents on 500 tasks",
