@@ -236,7 +236,9 @@ def test_a_wide_frame_has_words_gaps_and_what_describes_its_agents():
     frame[1] = ["pass", "soon"]
     assert faults_of(frame)[0][:2] == (2, "1")
     frame["Total"] = 1
-    assert "delete it, or say which column is the task: columns=" in faults_of(frame)[0][2]
+    told = faults_of(frame)[0][2]
+    assert "delete this column, or make the table long: a row for each agent and task (its columns: " in told
+    assert 'columns={"task": "HEAD"}' in told
 
 
 @pytest.mark.parametrize(("blank", "mean"), [("fail", 0.0), ("missing", np.nan)])
