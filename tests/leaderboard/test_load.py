@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from leaderboard.actions.operations import load_sentences
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.catalog.services import AgentMismatch
 from leaderboard.errors import Conflict, Faulty, Forbidden
@@ -475,6 +476,10 @@ def test_dates_that_come_too_late_are_said_to_be_left_out(db):
 def test_invalid_results_are_counted(db):
     report = load_text(csv_text({"a": "1xx", "b": "01x"}))
     assert (report.n_new, report.n_invalid) == (6, 3)
+    assert (
+        load_sentences(report, "were")[0]
+        == "6 outcomes (3 invalid) were stored as 2 submissions of 2 agents."
+    )
     assert load_text(csv_text({"a": "1xx", "b": "01x"})).n_invalid == 0
 
 
