@@ -298,8 +298,7 @@ def _undated_text(files: Collection[FlatFile], slug: str) -> str:
     return (
         f"{n:,} of {words.counted(len(names), 'agent')} {'has' if n == 1 else 'have'} no date, so a "
         f"replay uses 20 random orders. To replay by date: {undo_command(slug)}, then load the file with "
-        "submitted_at for each agent.
-"
+        "submitted_at for each agent.\n"
     )
 
 
