@@ -6,7 +6,6 @@ Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4, Eq. 3 (rho, tau, 
 Introduction to the Bootstrap*, 1993, ch. 11. The pair figures and rho_rest are this project's own.
 """
 
-import math
 from typing import Any, Literal
 
 import numpy as np
@@ -114,9 +113,9 @@ def jackknife(without: FloatArray) -> FloatArray:
 def shares(
     agreement: npt.NDArray[np.int8], agents: IndexArray, compared: Mask, weights: FloatArray
 ) -> FloatArray:
-    """Share_i of each record among the agents that each column keeps, (..., n_records, n_columns).
+    """Share_i of each record among the agents that each column keeps, (n_records, n_columns).
 
-    agreement, compared: (..., n_records, n_agents).
+    agreement, compared: (n_records, n_agents).
     agents: (n_records,); the held-out agent of each record.
     weights: (n_agents, n_columns); 1 or 0.
     Returns: NaN where the agent itself is not kept, or nobody is to be compared with it.
@@ -130,9 +129,7 @@ def shares(
 
 def _product(table: npt.NDArray[np.generic], columns: FloatArray) -> FloatArray:
     """Return table @ columns, most of which is 0; of whole numbers it is exact."""
-    *others, n = table.shape
-    rows = table.reshape(math.prod(others), n).astype(np.float64)
-    return np.asarray(rows @ csr_array(columns), dtype=np.float64).reshape(*others, columns.shape[1])
+    return np.asarray(table.astype(np.float64) @ csr_array(columns), dtype=np.float64)
 
 
 def mean_known(values: FloatArray, axis: int = 0) -> FloatArray:
@@ -208,10 +205,11 @@ def _errors(records: HeldOutRecords, weights: FloatArray) -> FloatArray:
 
 def _pair_figures(records: HeldOutRecords, clear: Mask, weights: FloatArray) -> FloatArray:
     """Mean shares over the agents that each column of `kept` keeps, shape (n_columns, n_pair_figures)."""
-    agreement = np.stack([records.agreement, records.agreement_full])
-    compared = agreement >= 0
-    tables = np.stack([compared, compared & clear[records.agents]], axis=1)
-    means = mean_known(shares(agreement[:, None], records.agents, tables, weights), axis=2).reshape(4, -1)
+    means = []
+    for agreement in (records.agreement, records.agreement_full):
+        compared = agreement >= 0
+        for table in (compared, compared & clear[records.agents]):
+            means.append(mean_known(shares(agreement, records.agents, table, weights)))
     return np.column_stack([*means, means[2] - means[0]])
 
 

@@ -16,7 +16,7 @@ from analytics.arrays import FloatArray, IndexArray
 from analytics.drift.rank_correlation import N_DRAWS, nulls
 from analytics.frames import pandas_there
 from analytics.outcome_table import OutcomeTable
-from analytics.programs import keep_freed_memory, one_blas_thread
+from analytics.programs import one_blas_thread
 from analytics.resampling import fewer_draws
 from analytics.text import NOT_STATED
 from selection.bands import Band, mid_range, table_band
@@ -359,9 +359,8 @@ def processes(n_jobs: int) -> Spread:
 
         try:
             with parallel_config(backend="loky", inner_max_num_threads=1, max_nbytes=None):
-                yield from Parallel(n_jobs=min(n_jobs, cpu_count()), return_as="generator")(
-                    delayed(function)(*unit) for unit in units
-                )
+                parallel = Parallel(min(n_jobs, cpu_count()), return_as="generator", pre_dispatch="n_jobs")
+                yield from parallel(delayed(function)(*unit) for unit in units)
         finally:
             get_reusable_executor().shutdown(kill_workers=True)
 
@@ -391,18 +390,19 @@ def _measured(
     tell = progress or (lambda done, total: None)
     tell(0, n_all)
     measured = dict[Unit, StrategyResult]()
+    bare, folds = replace(study, bands={}, nulls={}), available[LEFT_OUT].folds if edges else ()
     if spread is None:  # the folds within a unit are told
 
         def within(n_folds: int) -> None:
             tell(n_done + n_folds, n_all)
 
         answers: Iterator[Any] = chain(
-            (measure(study, *unit, within) for unit in units), (width(study, *edge) for edge in edges)
+            (measure(study, *unit, within) for unit in units), (width(bare, folds, *edge) for edge in edges)
         )
     else:
         needed = {name: replace(study, bands={name: study.bands[name]}) for name in available}
         calls: list[tuple[Any, ...]] = [(measure, needed[unit[0]], *unit) for unit in units]
-        calls += [(width, needed[LEFT_OUT], *edge) for edge in edges]
+        calls += [(width, bare, folds, *edge) for edge in edges]
         answers = spread(_alone, calls)
     for unit, answer in zip(units, answers, strict=False):  # behind them come the widths
         measured[unit] = answer
@@ -413,7 +413,6 @@ def _measured(
 
 def _alone(compute: Callable[..., Any], *arguments: Any) -> Any:
     """Compute one unit on a worker, whose sums are those of one BLAS thread too."""
-    keep_freed_memory()
     with one_blas_thread():
         return compute(*arguments)
 

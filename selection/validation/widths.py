@@ -124,12 +124,12 @@ def bands(
     return {"widths": told, "overlaps": overlaps, "reason": why_not}
 
 
-def width(study: NestedStudy, lo: float, hi: float) -> dict[str, Any]:
+def width(study: NestedStudy, folds: Sequence[Fold], lo: float, hi: float) -> dict[str, Any]:
     """Validate the band between two pass rates, with every agent in turn left out."""
     agents, rule = study.agents, Rule(lo, hi, study.rule.history_window, widening=False)
     whole = _of_everyone(agents, rule)
     size = whole.tasks[0].size
-    of_folds = fold_bands(agents, Plan(LEFT_OUT, study.bands[LEFT_OUT].folds, ""), rule)
+    of_folds = fold_bands(agents, Plan(LEFT_OUT, tuple(folds), ""), rule)
     n_used, n_folds = sum(tasks.size > 0 for tasks in of_folds.tasks), len(of_folds.folds)
     found: dict[str, Any] = {"lo": lo, "hi": hi, "in_use": False, "size": size, "n": 0, "rho": None}
     found |= {"pairs_correct_full": None, "se": {}, "reason": ""}
