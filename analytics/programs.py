@@ -29,7 +29,7 @@ STILL_AT_WORK = "still at work"
 INTERRUPTED = 128 + signal.SIGINT
 STILL = 12  # lines' time after which one that says the same as the last is written again
 UNUSED = {"numpy.f2py", "numpy.testing"}  # of scipy.special
-MALLOC = {-3: 2**28, -1: 2**29}  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of <malloc.h>, bytes
+M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = -3, -1  # of <malloc.h>
 
 Progress = Callable[[int, int | None], None]
 
@@ -121,10 +121,10 @@ def _told_unless_interrupted(
 
 
 def keep_freed_memory() -> None:
-    """Let arrays of up to 256 MiB take memory that others left, where this is glibc."""
-    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
-        for parameter, size in MALLOC.items():
-            mallopt(parameter, size)
+    """Let arrays of up to 256 MiB take memory that others left, where this is glibc of 2.35 or later."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt and mallopt(M_MMAP_THRESHOLD, 2**28):  # earlier ones take 32 MiB at most
+        mallopt(M_TRIM_THRESHOLD, 2**29)
 
 
 def begin_command() -> None:

@@ -10,11 +10,6 @@ PROGRAM = INSTALLED if Path(sys.argv[0]).name == INSTALLED else "manage.py"
 is_site_of_file = False  # set where the database goes with the command
 
 
-def undo_command(slug: object) -> str:
-    """Return the command that takes the latest load back."""
-    return f"{PROGRAM} unload {slug} --latest --reason TEXT"
-
-
 def set_command(slug: str, settings: Sequence[str]) -> str:
     """Return the command that changes the policy of a benchmark."""
     if is_site_of_file and "MAKELEVEL" in os.environ:

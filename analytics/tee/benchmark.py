@@ -317,16 +317,13 @@ def _agents(
 
 
 def _averaged_over_judges(trials: dict[str, Any]) -> dict[str, Any]:
-    """Average what several judges said of one trial, of trials that all judges scored: it ran once."""
-    n_judges = np.unique(trials["judge"]).size
+    """Average what several judges said of one trial, where some trial has several: it ran once."""
     first, place = _same_trial(trials)
-    n_scores = np.bincount(place)
-    if n_scores.max(initial=0) < 2:
+    if first.size == place.size:
         return trials
-    by_all = np.flatnonzero(n_scores == n_judges)
-    means = np.bincount(place, trials["outcome"]) / n_scores
-    averaged = {column: values[first[by_all]] for column, values in trials.items()}
-    return averaged | {"outcome": means[by_all], "judge": np.full(by_all.size, "all")}
+    means = np.bincount(place, trials["outcome"]) / np.bincount(place)
+    averaged = {column: values[first] for column, values in trials.items()}
+    return averaged | {"outcome": means, "judge": np.full(first.size, "")}
 
 
 def _same_trial(trials: Mapping[str, npt.NDArray[np.generic]]) -> tuple[IndexArray, IndexArray]:

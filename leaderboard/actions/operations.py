@@ -8,7 +8,7 @@ from django.db import transaction
 from leaderboard.actions.base import ActionRequest, ActionResult, Preview, ReasonForm, action
 from leaderboard.catalog.models import Role
 from leaderboard.operations import people
-from leaderboard.operations.corrections import going, latest_load, unload_latest
+from leaderboard.operations.corrections import after_undo, latest_load, unload_latest
 from leaderboard.operations.jobs import JOBS, ask
 from leaderboard.operations.loading import LoadReport
 from leaderboard.operations.models import EventKind, Upload
@@ -137,8 +137,6 @@ def _what_goes(request: ActionRequest) -> Preview:
         f"{words.counted(n_outcomes, 'outcome')} would be withdrawn.",
         "They stay stored, and count no more; what they had replaced stays replaced.",
     ]
-    if gone:
-        sentences += going([one.submission for one in gone]).sentences(foreseen=True)
     return Preview(sentences, {"latest": str(gone[0].arrival)} if gone else {})
 
 
@@ -168,8 +166,7 @@ def undo(request: ActionRequest) -> ActionResult:
     gone = unload_latest(
         benchmark=request.row, arrival=request.cleaned_data["latest"] or 0, **request.decision
     )
-    withdrew = f"Withdrew {words.counted(len(gone.submissions), 'submission')}."
-    return ActionResult(" ".join([withdrew, *gone.sentences()]))
+    return ActionResult(" ".join([f"Withdrew {words.counted(len(gone), 'submission')}.", *after_undo(gone)]))
 
 
 @action(

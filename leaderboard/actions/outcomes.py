@@ -157,8 +157,8 @@ def refuse(request: ActionRequest) -> ActionResult:
     moves_board=True,
 )
 def withdraw(request: ActionRequest) -> ActionResult:
-    gone = corrections.unload(uuids=[request.row.uuid], **request.decision)
-    return ActionResult(" ".join(["Withdrawn.", *gone.sentences()]))
+    corrections.unload(uuids=[request.row.uuid], **request.decision)
+    return ActionResult("Withdrawn.")
 
 
 @action(

@@ -273,26 +273,35 @@ def complete_agents(
 
     Returns how many agents got a scaffold or a model: the caller counts a data version for these.
     """
-    completed, named = list[Agent](), list[tuple[Agent, str, str]]()
-    for described in descriptions:
-        agent = agents[described.name]
-        for field in AGENT_OPTIONAL:
-            if getattr(described, field) and not getattr(agent, field):
-                setattr(agent, field, getattr(described, field))
-                completed.append(agent)
-        for field in NAMED:
-            if _is_stated(name := getattr(described, field)) and not _is_stated(getattr(agent, field).name):
-                named.append((agent, field, name))
-    if named:
-        scaffolds = _ensure_names(Scaffold, [name for _, field, name in named if field == "scaffold"])
-        models = _ensure_names(Model, [name for _, field, name in named if field == "model"])
-        for agent, field, name in named:
-            setattr(agent, field, (scaffolds if field == "scaffold" else models)[folded(name)])
+    completed, named = list[Agent](), set[int]()
+    pairs = [(agents[described.name], described) for described in descriptions]
+    free = [(agent, described) for agent, described in pairs if agent.owner is None]
+    scaffolds = _ensure_names(
+        Scaffold, [one.scaffold for agent, one in free if _adds(one, agent, "scaffold")]
+    )
+    models = _ensure_names(Model, [one.model for agent, one in free if _adds(one, agent, "model")])
+    for agent, described in free:
+        if _adds(described, agent, "scaffold"):
+            agent.scaffold = scaffolds[folded(described.scaffold)]
+            named.add(agent.pk)
+        if _adds(described, agent, "model"):
+            agent.model = models[folded(described.model)]
+            named.add(agent.pk)
+    for agent, described in pairs:
+        added = [name for name in AGENT_OPTIONAL if getattr(described, name) and not getattr(agent, name)]
+        for field in added:
+            setattr(agent, field, getattr(described, field))
+        if added or agent.pk in named:
             completed.append(agent)
     if completed:
         Agent.objects.bulk_update(completed, [*AGENT_OPTIONAL, *NAMED])
         bump_shown_version(benchmark=benchmark)
-    return len({agent.pk for agent, *_ in named})
+    return len(named)
+
+
+def _adds(described: AgentDescription, agent: Agent, field: str) -> bool:
+    """Whether a scaffold or model is stated here, and was not before."""
+    return _is_stated(getattr(described, field)) and not _is_stated(getattr(agent, field).name)
 
 
 def _is_stated(text: str) -> bool:
@@ -330,7 +339,10 @@ def _check_same(pairs: Iterable[tuple[Agent, AgentDescription]], *, by_operator:
         fields = [] if stored.name == described.name else ["name"]
         for field in (*NAMED, "version"):
             value, known = getattr(described, field), getattr(stored, field)
-            is_open = by_operator and not (_is_stated(value) and _is_stated(known))
+            is_open = by_operator and (
+                not _is_stated(value)
+                or (not _is_stated(known) and (field == "version" or agent.owner is None))
+            )
             if value and folded(value) != folded(known) and not is_open:
                 fields.append(field)
         if fields:

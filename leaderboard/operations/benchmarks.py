@@ -1,10 +1,9 @@
 """A benchmark: its tasks from a list, what is said about it, its switches, and tasks that count no more."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import pghistory
-from django.apps import apps
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 from django.db import models, transaction
@@ -22,7 +21,6 @@ from leaderboard.errors import Conflict, Faulty, Missing, Refusal
 from leaderboard.notify import wake
 from leaderboard.operations.acting import AT_COMMAND_LINE, acting
 from leaderboard.operations.queries import locked_benchmark
-from leaderboard.submissions.models import LIVE, Outcome, Status, StatusChange, Submission
 from leaderboard.submissions.parsing.flat import Fault, name_rule
 from leaderboard.submissions.parsing.task_list import ListedTask
 from leaderboard.submissions.services import append_changes, bump_data_version
@@ -88,7 +86,6 @@ def list_tasks(
         benchmark, is_new = get_or_create_benchmark(slug=slug, title=slug)
         before = grouped_tasks(benchmark)
         n_new = ensure_tasks(benchmark=benchmark, categories={task.name: task.category for task in tasks})
-        n_new += bring_back(benchmark=benchmark, names=[task.name for task in tasks])
         known = {task.name: task for task in benchmark.tasks.select_for_update(no_key=True).order_by("id")}
         if moved := [one for one in tasks if one.group and known[one.name].group not in ("", one.group)]:
             raise Conflict(
@@ -113,7 +110,8 @@ def list_tasks(
         n_changed = len(renewed & before.keys())
         if n_changed:
             bump_shown_version(benchmark=benchmark)
-        pghistory.create_event(benchmark, label=TASKS_LISTED)
+        if n_new or n_changed:
+            pghistory.create_event(benchmark, label=TASKS_LISTED)
         append_changes(benchmark=benchmark, changes=[], tasks_came=n_new > 0 or bool(regrouped))
         return n_new, n_changed, is_new
 
@@ -177,59 +175,6 @@ def restore(*, task: Task, by: User | None, reason: str) -> Task:
     if not locked.retired_at:
         raise Conflict("This task is not retired.", code="not_retired")
     return _set(locked, retired_at=None, retired_reason="", by=by, reason=reason)
-
-
-def only_in(benchmark: Benchmark, gone: Collection[Submission]) -> list[Task]:
-    """Active tasks that came with loads, all withdrawn or `gone`, and have no other result that may count.
-
-    A task of a list is none: the list has a data version of its own, or is later than the load.
-    """
-    ids = {submission.pk for submission in gone}
-    lists = apps.get_model("catalog.BenchmarkChange").objects.filter(
-        pgh_obj=benchmark, pgh_label=TASKS_LISTED
-    )
-    listed_at = lists.aggregate(latest=models.Max("pgh_created_at"))["latest"]
-    came = StatusChange.objects.filter(
-        submission__agent__benchmark=benchmark,
-        status=Status.ACCEPTED,
-        data_version__in=benchmark.tasks.values("since"),
-    )
-    loads, stand = set[int | None](), set[int | None]()
-    rows = came.values_list("data_version", "submission_id", "submission__status", "at")
-    for version, pk, status, at in rows:
-        loads.add(version)
-        if (pk not in ids and status != Status.WITHDRAWN) or (listed_at and at <= listed_at):
-            stand.add(version)
-    tasks = benchmark.tasks.filter(since__in=loads - stand, retired_at=None).order_by("id")
-    if not tasks:
-        return []
-    others = Submission.objects.filter(agent__benchmark=benchmark, status__in=LIVE).exclude(pk__in=ids)
-    left = _tasks_in(ids) - _tasks_in(others.values_list("pk", flat=True))
-    return [task for task in tasks if task.pk in left]
-
-
-def _tasks_in(submissions: Iterable[int]) -> set[int]:
-    rows = Outcome.objects.filter(submission_id__in=list(submissions))
-    return set(rows.values_list("task_id", flat=True).distinct())
-
-
-def retire_together(*, tasks: Collection[Task], by: User | None, reason: str, as_of: datetime) -> None:
-    """Retire tasks in a transaction that withdraws what they had: its data version is theirs, too."""
-    with acting(by=by, reason=reason):
-        together = Task.objects.filter(pk__in=[task.pk for task in tasks], retired_at=None)
-        together.update(retired_at=as_of, retired_reason=reason)
-
-
-def bring_back(*, benchmark: Benchmark, names: Collection[str]) -> int:
-    """Restore tasks that were retired with a withdrawal, and return how many; the version is the caller's."""
-    undone = StatusChange.objects.filter(
-        submission__agent__benchmark=benchmark,
-        status=Status.WITHDRAWN,
-        at=models.OuterRef("retired_at"),
-        reason=models.OuterRef("retired_reason"),
-    )
-    retired = benchmark.tasks.filter(models.Exists(undone), name__in=names)
-    return retired.update(retired_at=None, retired_reason="")
 
 
 def _locked(task: Task) -> Task:

@@ -3,9 +3,9 @@
 Nothing is deleted: the log says why.
 """
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import NamedTuple
 from uuid import UUID
 
 from django.db import transaction
@@ -13,11 +13,11 @@ from django.db.models import Sum
 
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.accounts.services import lock_account
-from leaderboard.catalog.models import Agent, Benchmark, Role, Task
+from leaderboard.called import PROGRAM
+from leaderboard.catalog.models import Agent, Benchmark, Role
 from leaderboard.catalog.queries import operates, role_of
 from leaderboard.errors import Conflict, Faulty, Forbidden, Missing, Refusal
 from leaderboard.operations.acting import acting, require_seen
-from leaderboard.operations.benchmarks import only_in, retire_together
 from leaderboard.operations.models import Dispute
 from leaderboard.operations.queries import has_been_shown, locked_submissions
 from leaderboard.operations.reviewing import change, judge_again
@@ -29,6 +29,7 @@ from leaderboard.submissions.models import (
     AccountTrust,
     Approval,
     InvalidConfirmation,
+    Outcome,
     Status,
     StatusChange,
     Submission,
@@ -46,6 +47,7 @@ from leaderboard.submissions.queries import (
 from leaderboard.submissions.services import bump_data_version
 
 MAX_LENGTH = 5_000  # characters of a report
+N_NAMED = 3
 MAX_OPEN = 50  # reports of one person that wait for operators
 
 
@@ -95,61 +97,51 @@ def is_theirs(submission: Submission, user: User) -> bool:
     return submission.agent.owner == user and not submission.loaded
 
 
-class Unloaded(NamedTuple):
-    """What goes: submissions, tasks that only they had, and results of others in whose place they stand."""
-
-    submissions: list[Submission]
-    tasks: list[Task]
-    n_replaced: int
-
-    def sentences(self, *, foreseen: bool = False) -> list[str]:
-        told = []
-        if n := len(self.tasks):
-            tasks, them = words.counted(n, "task"), "it" if n == 1 else "them"
-            retired = "Would retire" if foreseen else "Retired"
-            told.append(f"{retired} {tasks} that only this load had. Loading {them} again restores {them}.")
-        if n := self.n_replaced:
-            are = "would be" if foreseen else "is now" if n == 1 else "are now"
-            told.append(
-                f"What was replaced does not come back: {words.counted(n, 'earlier result')} {are} missing. "
-                "To have them back, load their file again."
-            )
-        return told
-
-
-def going(submissions: Sequence[Submission]) -> Unloaded:
-    """What goes with these submissions of one benchmark, if they are withdrawn."""
-    benchmark = submissions[0].agent.benchmark
-    came = StatusChange.objects.filter(submission__in=submissions, status=Status.ACCEPTED)
+def after_undo(gone: Sequence[Submission]) -> Iterator[str]:
+    """Say which tasks of withdrawn submissions nobody has a result of now, and what does not come back."""
+    benchmark = gone[0].agent.benchmark
+    here = Submission.objects.filter(agent__benchmark=benchmark, status__in=LIVE)
+    left = _tasks_in([one.pk for one in gone]) - _tasks_in(here.values_list("pk", flat=True))
+    names = [task.name for task in benchmark.tasks.filter(pk__in=left, retired_at=None).order_by("name")]
+    if names:
+        have, it = ("has", "it") if len(names) == 1 else ("have", "one")
+        retire = f"{PROGRAM} retire {benchmark} {shlex.quote(names[0])} --reason TEXT"
+        without = f"{words.counted(len(names), 'task')} {have} no results now"
+        yield f"{without}: {words.first_names(names, N_NAMED)}. To leave {it} out: {retire}"
+    came = StatusChange.objects.filter(submission__in=gone, status=Status.ACCEPTED)
     replaced = StatusChange.objects.filter(
-        submission__agent__in={submission.agent_id for submission in submissions},
-        status__in=(Status.SUPERSEDED, Status.WITHDRAWN),
+        submission__agent__in={submission.agent_id for submission in gone},
+        status=Status.SUPERSEDED,
         data_version__in=came.values("data_version"),
     )
-    n_replaced = replaced.aggregate(n=Sum("submission__n_outcomes", default=0))["n"]
-    return Unloaded([*submissions], only_in(benchmark, submissions), n_replaced)
+    if n := replaced.aggregate(n=Sum("submission__n_outcomes", default=0))["n"]:
+        yield f"What was replaced does not come back: {words.counted(n, 'result')}. Load its file again."
+
+
+def _tasks_in(submissions: Iterable[int]) -> set[int]:
+    rows = Outcome.objects.filter(submission_id__in=list(submissions))
+    return set(rows.values_list("task_id", flat=True).distinct())
 
 
 @transaction.atomic
-def unload(*, uuids: Sequence[UUID], reason: str, as_of: datetime, by: User | None = None) -> Unloaded:
-    """Withdraw submissions, and retire the tasks that a load brought and nobody else has a result of."""
+def unload(
+    *, uuids: Sequence[UUID], reason: str, as_of: datetime, by: User | None = None
+) -> list[Submission]:
     submissions = locked_submissions(uuids)
     if len({submission.agent.benchmark_id for submission in submissions}) > 1:
         raise Conflict(
             "These submissions are of several benchmarks; unload those of one at a time.",
             code="several_benchmarks",
         )
-    gone = going(submissions)
-    retire_together(tasks=gone.tasks, by=by, reason=reason, as_of=as_of)
     with acting(by=by, reason=reason):
         change(submissions, Status.WITHDRAWN, by=by, reason=reason, at=as_of)
-    return gone
+    return submissions
 
 
 @transaction.atomic
 def unload_latest(
     *, benchmark: Benchmark, reason: str, as_of: datetime, by: User | None = None, arrival: int | None = None
-) -> Unloaded:
+) -> list[Submission]:
     """Withdraw what still counts of the latest load; where `arrival` is given, of no other one."""
     gone = latest_load(benchmark)
     if not gone:

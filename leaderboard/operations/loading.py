@@ -16,7 +16,7 @@ from django.db.models import Q
 
 from analytics.names import without_case
 from leaderboard.accounts.models import User
-from leaderboard.called import PROGRAM, set_command, undo_command
+from leaderboard.called import PROGRAM, set_command
 from leaderboard.catalog.models import Agent, Benchmark, MissingPlaces, Policy
 from leaderboard.catalog.queries import MAX_NAMED, benchmark_of, policy_in_force
 from leaderboard.catalog.services import (
@@ -32,7 +32,6 @@ from leaderboard.catalog.services import (
 from leaderboard.errors import Faulty, Refusal
 from leaderboard.operations import naming
 from leaderboard.operations.acting import acting
-from leaderboard.operations.benchmarks import bring_back
 from leaderboard.operations.events import tell_of_arrivals
 from leaderboard.operations.file_metadata import FileMetadata
 from leaderboard.operations.policies import changed_policy, put_in_force, with_missing_decided
@@ -111,7 +110,7 @@ def load(
         loads[-1].store(replace=replace, progress=progress, file_of=file_of)
     changes = [change for one in loads for change in one.changes]
     tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
-    tasks_came = grouped_tasks(benchmark) != before or any(one.n_restored or one.n_named for one in loads)
+    tasks_came = grouped_tasks(benchmark) != before or any(one.n_named for one in loads)
     append_changes(benchmark=benchmark, changes=changes, tasks_came=tasks_came)
     if taken := [agent for one in loads for agent in one.taken]:
         now = {"data_version": bump_data_version(benchmark=benchmark), "at": as_of, "by": by}
@@ -182,10 +181,7 @@ def _uncounted_tasks(universe: list[str] | None, benchmark: Benchmark, loads: li
 
 
 def _retired_tasks(benchmark: Benchmark, loads: list["_Load"]) -> Iterator[str]:
-    """Say which tasks of a load came back with it, as an undo had retired them, and which stay retired."""
-    if n := sum(one.n_restored for one in loads):
-        counts = "counts" if n == 1 else "count"
-        yield f"{words.counted(n, 'task')} that an undo retired {counts} again."
+    """Say which tasks of a load are retired."""
     names = {name for one in loads for name in one.matched.flat.tasks}
     retired = benchmark.tasks.filter(retired_at__isnull=False, name__in=names).order_by("name")
     if still := list(retired.values_list("name", flat=True)):
@@ -272,7 +268,6 @@ class _Load:
                 categories=dict(zip(flat.tasks, flat.categories, strict=True)),
                 groups=dict(zip(flat.tasks, flat.groups, strict=True)),
             )
-            self.n_restored = bring_back(benchmark=benchmark, names=flat.tasks)
             naming.free_unused(benchmark=benchmark, names=flat.agents, by=None, as_of=as_of)
             self.agents = ensure_agents(
                 benchmark=benchmark, descriptions=self.described, owner=None, describe_owned=own
@@ -332,7 +327,7 @@ class _Load:
         self.n_named = complete_agents(benchmark=self.benchmark, agents=agents, descriptions=described)
         if self.n_named:
             self.notes.append(
-                f"Scaffold or model added to {words.counted(self.n_named, 'agent')} stored without."
+                f"Added the missing scaffold or model of {words.counted(self.n_named, 'agent')}."
             )
         self.notes += self._dates_left_out()
         flat = self.matched.flat
@@ -350,10 +345,12 @@ class _Load:
         agents = [self.agents[flat.agents[i]] for i in dated]
         stored = Submission.objects.filter(agent__in=agents, loaded=True, status__in=LIVE)
         undated = stored.exclude(agent__in=stored.exclude(submitted_at=None).values("agent"))
-        if agents and (n := undated.values("agent").distinct().count()):
+        if agents and (first := undated.order_by("pk").first()):
+            n = undated.values("agent").distinct().count()
             yield (
                 f"The dates of {words.counted(n, 'agent')} are not stored: the results are there already, "
-                f"without a date. To store them: {undo_command(self.benchmark)}, then load this file again."
+                "without a date. To store them, unload those submissions (the first: "
+                f"{PROGRAM} unload {first.uuid} --reason TEXT) and load this file again."
             )
 
     def _take_over(self) -> None:

@@ -200,7 +200,7 @@ def tasks(request: HttpRequest, slug: str) -> HttpResponse:
         # How the subset in use stands to the band of now.
         "n_inside": n_inside,
         "n_outside": n_outside,
-        "n_others": n_inside - (len(of.subset.tasks) if of.subset else 0) + n_outside,
+        "n_others": sum(now and not chosen for chosen, now in zip(of.in_subset, of.in_band, strict=True)),
         "chart": chart(of, lines),
     }
     return render(request, "pages/tasks.html", {"page": page, "benchmark": benchmark, "here": "tasks"})

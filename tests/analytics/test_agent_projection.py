@@ -142,6 +142,24 @@ def test_judges_of_one_trial_are_averaged_and_make_no_second_trial():
     assert not any("the judges'" in text for text in apart["not_measured"])
 
 
+def test_a_judge_of_some_trials_leaves_out_no_task():
+    """j1 scored both trials of 30 tasks, j2 those of five, otherwise: their mean is what such a trial got."""
+    rng = np.random.default_rng(6)
+    agent, task, trial = (axis.ravel() for axis in np.indices((4, 30, 2)))
+    passed = (rng.random(agent.size) < 0.6) * 1.0
+    audited = task < 5
+    both = [np.concatenate([values, values[audited]]) for values in (agent, task, trial)]
+    columns = {"agent": np.char.mod("a%d", both[0]), "task": np.char.mod("t%02d", both[1])}
+    columns |= {facet: np.full(both[0].size, "") for facet in ("prompt", "temperature", "run")}
+    columns["judge"] = np.repeat(["j1", "j2"], [agent.size, np.count_nonzero(audited)])
+    outcome = np.concatenate([passed, 1.0 - passed[audited]])
+    agents = variance_study(TrialOutcomes(columns, outcome, both[2]), complete=["a0"], n_tasks=30)["agents"]
+    assert [one["levels"]["N"] for one in agents] == [30] * 4
+    for i, one in enumerate(agents):
+        cells = np.where(audited, 0.5, passed)[agent == i].reshape(30, 2)
+        assert one["theta"] == pytest.approx(cells.mean(), rel=1e-9)
+
+
 def test_components_are_of_agents_with_a_say_and_errors_of_each_agent():
     """Of an account that delivers six agents alike, none is learnt from; each has its own decomposition."""
     rng = np.random.default_rng(11)

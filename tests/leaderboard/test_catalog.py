@@ -110,6 +110,9 @@ def test_an_operator_states_what_nobody_stated_and_a_submitter_does_not(benchmar
     with refused(AgentMismatch, "agent_described_otherwise", match="'not stated'"):
         ensure_agents(benchmark=benchmark, descriptions=[described()], owner=ada)
     stated = [described(model=NOT_STATED)]
+    with refused(AgentMismatch, "agent_described_otherwise", match="ada.* owns the name"):
+        ensure_agents(benchmark=benchmark, descriptions=stated, owner=None)
+    Agent.objects.update(owner=None)
     agents = ensure_agents(benchmark=benchmark, descriptions=stated, owner=None)
     for n in (1, 0):
         assert complete_agents(benchmark=benchmark, agents=agents, descriptions=stated) == n

@@ -137,7 +137,8 @@ def test_a_study_that_could_tell_nothing_is_not_the_next_command(db, run, file):
     told = run("unload", "toy", "--latest", "--reason", "the wrong file")
     assert told == (
         "Withdrew 1 submission with 20 outcomes from toy.\n"
-        "Retired 20 tasks that only this load had. Loading them again restores them.\n"
+        "20 tasks have no results now: t00, t01, t02 and 17 more. To leave one out: "
+        "manage.py retire toy t00 --reason TEXT\n"
     )
 
 

@@ -448,7 +448,7 @@ def test_an_operator_adds_scaffold_and_model_to_what_a_shorter_file_left_out(db)
     for dry_run in (True, False):
         report = load_text(text, dry_run=dry_run)
         assert (report.n_new, report.n_named) == (0, 2)
-        assert "Scaffold or model added to 2 agents stored without." in report.notes
+        assert "Added the missing scaffold or model of 2 agents." in report.notes
     assert set(Agent.objects.values_list("scaffold__name", "model__name")) == {
         ("Loop", "Model a"),
         ("Loop", "Model b"),
@@ -461,11 +461,13 @@ def test_an_operator_adds_scaffold_and_model_to_what_a_shorter_file_left_out(db)
 def test_dates_that_come_too_late_are_said_to_be_left_out(db):
     text = csv_text({"a": "10", "b": "01"})
     load_text(text.replace(",2026-01-05,", ",,"))
+    first = Submission.objects.order_by("pk")[0]
     for dry_run in (True, False):
         (note,) = load_text(text, dry_run=dry_run).notes
         assert note == (
             "The dates of 2 agents are not stored: the results are there already, without a date. To store "
-            "them: manage.py unload toy --latest --reason TEXT, then load this file again."
+            f"them, unload those submissions (the first: manage.py unload {first.uuid} --reason TEXT) "
+            "and load this file again."
         )
     unload_latest(benchmark=Benchmark.objects.get(), reason="no dates", as_of=AS_OF)
     assert "dates" not in " ".join(load_text(text).notes)

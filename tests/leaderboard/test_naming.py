@@ -198,7 +198,7 @@ class TestMerge:
 
     def test_what_was_merged_may_be_taken_back(self, halves):
         merged("left", "right")
-        assert len(unload_latest(benchmark=halves, reason="wrong", as_of=AS_OF).submissions) == 2
+        assert len(unload_latest(benchmark=halves, reason="wrong", as_of=AS_OF)) == 2
         assert "right" not in lines_of(recomputed())
 
     def test_a_merged_agent_is_still_described_as_it_was(self, halves):

@@ -1052,9 +1052,9 @@ class TestUnload:
         load_text(csv_text({"b0": "1" * 20, "b1": "0" * 20}))
         version = Benchmark.objects.get().data_version
         gone = unload_latest(benchmark=toy, reason="the wrong file", as_of=AS_OF)
-        assert [submission.agent.name for submission in gone.submissions] == ["b0", "b1"]
+        assert [submission.agent.name for submission in gone] == ["b0", "b1"]
         assert Benchmark.objects.get().data_version == version + 1
-        changes = gone.submissions[0].status_changes.order_by("id")
+        changes = gone[0].status_changes.order_by("id")
         assert [(c.status, c.reason, c.data_version) for c in changes] == [
             ("accepted", "load", version),
             ("withdrawn", "the wrong file", version + 1),

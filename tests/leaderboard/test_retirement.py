@@ -1,34 +1,23 @@
 """A broken task is taken out of the count, and back."""
 
-from datetime import timedelta
-
 import pytest
-from django.utils import timezone
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations.asking import asked_tasks
-from leaderboard.operations.benchmarks import list_tasks, restore, retire, task_of
-from leaderboard.operations.corrections import unload, unload_latest
+from leaderboard.operations.benchmarks import (
+    restore,
+    retire,
+    task_of,
+)
+from leaderboard.operations.corrections import after_undo, unload_latest
 from leaderboard.operations.previews import foresee_task
-from leaderboard.submissions.parsing.task_list import ListedTask
 from tests.leaderboard.desk import recorded
 from tests.refusals import refused
-from tests.toys import (
-    AS_OF,
-    FIRST,
-    csv_text,
-    in_subset,
-    lines_of,
-    load_text,
-    only,
-    passing,
-    recomputed,
-)
+from tests.toys import AS_OF, FIRST, csv_text, in_subset, lines_of, load_text, only, passing, recomputed
 
 # By hand: without t2, which only b passes, a has 2 of 2 and b 1 of 2; with it both have 2 of 3.
 MARKS = {"a": "110", "b": "101"}
-LATER = AS_OF + timedelta(days=1)
 
 
 @pytest.fixture
@@ -55,6 +44,30 @@ def test_a_retired_task_leaves_the_scores_and_comes_back(small):
     after = recomputed()
     assert after.number == 3
     assert after.digest == before.digest
+
+
+def test_an_undo_names_the_tasks_that_are_left_without_results(small):
+    """t03 came with the second load alone; so did another result of t00, which a has too."""
+    load_text(csv_text({"c": "1..0"}))
+    gone = unload_latest(benchmark=small, reason="wrong names", as_of=AS_OF)
+    assert list(after_undo(gone)) == [
+        "1 task has no results now: t03. To leave it out: manage.py retire toy t03 --reason TEXT"
+    ]
+    retire(task=task_of(small, "t03"), by=None, reason="wrong name", as_of=AS_OF)
+    assert list(after_undo(gone)) == []
+    assert load_text(csv_text({"c": "1..0"})).notes[0] == (
+        "1 task of this load is retired and not counted. To count it: "
+        "manage.py retire toy t03 --restore --reason TEXT"
+    )
+
+
+def test_an_undo_says_how_much_was_replaced(small):
+    gone = unload_latest(benchmark=small, reason="look", as_of=AS_OF)
+    assert not any("replaced" in text for text in after_undo(gone))
+    load_text(csv_text(MARKS))
+    load_text(csv_text({"a": "111"}), replace=True)
+    gone = unload_latest(benchmark=small, reason="undo", as_of=AS_OF)
+    assert list(after_undo(gone)) == ["What was replaced does not come back: 3 results. Load its file again."]
 
 
 def test_its_reason_is_kept_and_that_of_its_return(small, django_user_model):
@@ -139,111 +152,3 @@ def test_boards_go_on_when_all_tasks_of_the_subset_are_retired(db):
     assert [
         (name, line.at["full"].score, line.at["full"].rank) for name, line in lines_of(after).items()
     ] == [(name, line.at["full"].score, line.at["full"].rank) for name, line in lines_of(before).items()]
-
-
-# ---------------------------------------------------------------- tasks that only a withdrawn load had
-
-WRONG = csv_text({"a": "...11"}, day="2026-02-05")  # t03 and t04, which b lacks
-
-
-def undone(benchmark, *, as_of=LATER):
-    return [task.name for task in unload_latest(benchmark=benchmark, reason="a typo", as_of=as_of).tasks]
-
-
-def active(benchmark):
-    return sorted(benchmark.tasks.filter(retired_at=None).values_list("name", flat=True))
-
-
-def test_an_undone_load_takes_its_own_tasks_with_it(small, django_user_model):
-    before = recomputed()
-    load_text(WRONG)
-    small.refresh_from_db()
-    ada = django_user_model.objects.create_user("ada@example.org")
-    gone = unload_latest(benchmark=small, reason="a typo", as_of=LATER, by=ada)
-    assert [task.name for task in gone.tasks] == ["t03", "t04"]
-    assert gone.sentences() == ["Retired 2 tasks that only this load had. Loading them again restores them."]
-    assert recomputed().digest == before.digest
-    task = task_of(small, "t03")
-    assert (task.retired_at, task.retired_reason) == (LATER, "a typo")
-    assert [(one["reason"], one["user"]) for one in recorded(task)] == [("a typo", ada.pk)]
-    assert Benchmark.objects.get().data_version == small.data_version + 1
-
-
-def test_they_come_back_with_the_next_load_and_go_with_its_undo(small):
-    load_text(WRONG)
-    before = recomputed()
-    undone(small)
-    assert load_text(WRONG).notes == ("2 tasks that an undo retired count again.",)
-    assert recomputed().digest == before.digest
-    assert undone(small) == ["t03", "t04"]
-    load_text(csv_text({"b": "...0"}))
-    assert active(small) == ["t00", "t01", "t02", "t03"]
-
-
-def test_an_undone_first_load_leaves_no_task_behind(db):
-    load_text(csv_text({"a": "1101", "b": "1011"}))
-    benchmark = Benchmark.objects.get()
-    undone(benchmark)
-    assert active(benchmark) == []
-    load_text(csv_text(MARKS), as_of=LATER)
-    assert active(benchmark) == ["t00", "t01", "t02"]
-    assert scores() == pytest.approx({"a": 2 / 3, "b": 2 / 3})
-
-
-def test_a_task_that_another_load_has_stays(small):
-    load_text(csv_text({"b": "...1"}))
-    load_text(WRONG)
-    assert undone(small) == ["t04"]
-    assert undone(small) == ["t03"]
-    assert active(small) == ["t00", "t01", "t02"]
-
-
-def test_a_task_that_came_with_what_the_load_replaced_stays(small):
-    load_text(csv_text({"c": "1111"}))
-    load_text(csv_text({"c": "0001"}), replace=True)
-    gone = unload_latest(benchmark=small, reason="a typo", as_of=LATER)
-    assert not gone.tasks
-    assert gone.sentences() == [
-        "What was replaced does not come back: 4 earlier results are now missing. "
-        "To have them back, load their file again."
-    ]
-
-
-@pytest.mark.parametrize("listed_first", [True, False])
-def test_a_task_of_a_list_stays(small, listed_first):
-    steps = [
-        lambda: list_tasks(slug="toy", tasks=[ListedTask("t03", "", "", None)]),
-        lambda: load_text(WRONG, as_of=timezone.now()),  # by the clock of the audit
-    ]
-    for step in steps if listed_first else reversed(steps):
-        step()
-    assert undone(small) == (["t04"] if listed_first else [])
-    assert "t03" in active(small)
-
-
-def test_a_list_brings_a_task_back_for_good(small):
-    load_text(WRONG)
-    undone(small)
-    assert list_tasks(slug="toy", tasks=[ListedTask("t03", "", "", None)]) == (1, 0, False)
-    assert active(small) == ["t00", "t01", "t02", "t03"]
-    load_text(WRONG)
-    undone(small)
-    assert "t03" in active(small)
-
-
-def test_a_task_that_an_operator_retired_stays_so_and_a_load_says_it(small):
-    load_text(WRONG)
-    retire(task=task_of(small, "t03"), by=None, reason="broken", as_of=AS_OF)
-    assert undone(small) == ["t04"]
-    assert load_text(WRONG).notes == (
-        "1 task that an undo retired counts again.",
-        "1 task of this load is retired and not counted. To count it: "
-        "manage.py retire toy t03 --restore --reason TEXT",
-    )
-    assert active(small) == ["t00", "t01", "t02", "t04"]
-
-
-def test_one_submission_withdrawn_takes_its_own_tasks_with_it(small):
-    load_text(WRONG)
-    last_one = small.agents.get(name="a").submissions.latest("pk")
-    assert len(unload(uuids=[last_one.uuid], reason="a typo", as_of=LATER).tasks) == 2

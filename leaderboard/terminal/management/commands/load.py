@@ -10,7 +10,7 @@ import numpy as np
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from leaderboard.called import PROGRAM, undo_command
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Assigning, Task
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.errors import Faulty, Refusal
@@ -297,8 +297,7 @@ def _undated_text(files: Collection[FlatFile], slug: str) -> str:
         return ""
     return (
         f"{n:,} of {words.counted(len(names), 'agent')} {'has' if n == 1 else 'have'} no date, so a "
-        f"replay uses 20 random orders. To replay by date: {undo_command(slug)}, then load the file with "
-        "submitted_at for each agent.\n"
+        "replay uses 20 random orders. To replay by date, state submitted_at for each agent.\n"
     )
 
 

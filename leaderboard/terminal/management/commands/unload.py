@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.queries import benchmark_of
-from leaderboard.operations.corrections import unload, unload_latest
+from leaderboard.operations.corrections import after_undo, unload, unload_latest
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.terminal.command import ServiceCommand
@@ -15,8 +15,8 @@ from leaderboard.terminal.command import ServiceCommand
 
 class Command(ServiceCommand):
     help = (
-        "Withdraw submissions, all or none. They stay in the history but no longer count. Tasks that only a "
-        "withdrawn load had are retired. What was replaced does not come back; load it again if you need it."
+        "Withdraw submissions, all or none. They stay in the history but no longer count. What they replaced "
+        "does not come back; load it again if you need it."
     )
     reason = "why; it is kept"
 
@@ -35,16 +35,16 @@ class Command(ServiceCommand):
             raise CommandError("--latest needs the name of exactly one benchmark.")
         why: dict[str, Any] = {"reason": reason, "as_of": timezone.now()}
         if latest:
-            gone = unload_latest(benchmark=benchmark_of(what[0]), **why)
+            submissions = unload_latest(benchmark=benchmark_of(what[0]), **why)
         else:
-            gone = unload(uuids=[_uuid(text) for text in what], **why)
-        n_outcomes = sum(submission.n_outcomes for submission in gone.submissions)
-        benchmark = gone.submissions[0].agent.benchmark
+            submissions = unload(uuids=[_uuid(text) for text in what], **why)
+        n_outcomes = sum(submission.n_outcomes for submission in submissions)
+        benchmark = submissions[0].agent.benchmark
         self.stdout.write(
-            f"Withdrew {words.counted(len(gone.submissions), 'submission')} with "
+            f"Withdrew {words.counted(len(submissions), 'submission')} with "
             f"{words.counted(n_outcomes, 'outcome')} from {benchmark}."
         )
-        for sentence in gone.sentences():
+        for sentence in after_undo(submissions):
             self.stdout.write(sentence)
         if Submission.objects.filter(agent__benchmark=benchmark, status=Status.ACCEPTED).exists():
             self.stdout.write(f"Next: {PROGRAM} recompute {benchmark}")
