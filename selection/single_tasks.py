@@ -24,6 +24,12 @@ MIN_AGENTS = 3
 MIN_VARIANCE = 1e-12  # below it all are equal but for rounding
 
 
+def is_graded(rows: Sequence[AgentRow]) -> bool:
+    """Whether over 5% of the valid outcomes lie between 0 and 1."""
+    counts = [(row.n_graded, int(row.n_valid.sum())) for row in rows]
+    return 20 * sum(n for n, _ in counts) > sum(n for _, n in counts)
+
+
 def n_counted(row: AgentRow, *, zero: bool) -> int | None:
     """Return how many of the outcomes that an agent delivered count, gaps of the harness among them.
 

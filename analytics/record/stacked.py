@@ -163,7 +163,16 @@ class Record:
     @property
     def telling_noise(self) -> Mask:
         """Complete agents by whose trials the noise of others is judged, (n_agents,); see `vouched_alone`."""
-        return vouched_alone(self.complete, np.array([one.vouched for one in self.about], dtype=np.bool_))
+        return vouched_alone(self.complete, self._vouched)
+
+    @property
+    def telling(self) -> Mask:
+        """Agents with a voice by whom sources of error are estimated, (n_agents,); see `vouched_alone`."""
+        return vouched_alone(self.voice, self._vouched)
+
+    @property
+    def _vouched(self) -> Mask:
+        return np.array([one.vouched for one in self.about], dtype=np.bool_)
 
     def is_direct(self, tasks: CodeArray) -> Mask:
         """Agents that are ranked directly on these tasks: every place delivered, at most 5% of them gaps.

@@ -165,7 +165,7 @@ def get_or_compute_variance(
             outcomes,
             complete=names[record.ran_all].tolist(),
             n_tasks=record.n_tasks,
-            voices=names[record.voice].tolist(),
+            voices=names[record.telling].tolist(),
             on_board=on_board,
             groups=task_groups(record.table.means[record.ran_all & record.voice], groups) if groups else None,
         )

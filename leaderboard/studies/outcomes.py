@@ -85,7 +85,7 @@ def read_outcomes(benchmark: Benchmark) -> OutcomeGrid:
             single_tasks.n_counted(row, zero=missing_fails(policy, is_loaded=row.operator)) for _, row in rows
         ],
         voice=voices(voters, [row.finished for _, row in rows]),
-        is_graded=20 * sum(row.n_graded for _, row in rows) > sum(int(row.n_valid.sum()) for _, row in rows),
+        is_graded=single_tasks.is_graded([row for _, row in rows]),
         n_unread=len(standing.difference(one.agent_id for one, _ in read)),
     )
 

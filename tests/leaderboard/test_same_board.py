@@ -139,7 +139,7 @@ def test_trials_that_a_file_does_not_hold(db, tmp_path, missing):
     assert (lines["a11"].condition, lines["a11"].n_tasks) == ("judge j2", 20)
     notices = "\n".join(standings_of(board).notices)
     assert "ran some tasks fewer times than most of theirs" in notices
-    assert "have fewer trials on some tasks than on others" in notices
+    assert "has fewer trials on some tasks than on others" in notices
     is_same(tmp_path / "trials.csv", board)
 
 

@@ -14,7 +14,7 @@ from leaderboard.operations.corrections import trust_account, verify, withdraw
 from leaderboard.operations.models import Alert, Event, RerunRequest
 from leaderboard.operations.people import accept_invitation, invite
 from leaderboard.operations.reruns import close_answered_requests, open_drift_request
-from leaderboard.operations.services import check_drift
+from leaderboard.operations.services import check_drift, measure_variance
 from leaderboard.pages.elsewhere import first_of
 from leaderboard.pages.ordered_outcomes import ordered_outcomes
 from leaderboard.studies.models import TaskSubset
@@ -41,6 +41,21 @@ def run(by, name, outcomes, *, tasks=None):
 
 def toy_board(n=16, *, seed=0):
     return board_of(csv_text(graded(n, N_TASKS, seed=seed)))
+
+
+def test_sources_of_error_are_those_of_agents_vouched_for(db):
+    """One row by a judge of their own would make every agent's interval ten times as long."""
+
+    def learnt():
+        study, _ = measure_variance(benchmark=Benchmark.objects.get(), as_of=AS_OF)
+        return [study.result[name] for name in ("components", "facets", "levels", "n_rows")]
+
+    toy_board()
+    before = learnt()
+    rows = [{"task": f"t{j:02d}", "trial": 1, "outcome": float(j % 2)} for j in range(N_TASKS)]
+    rows.append({"task": "t00", "trial": 1, "outcome": 1.0, "judge": "theirs"})
+    deliver(token(ATTACKER), rows, {"name": "x", "scaffold": "Loop", "model": "M x"})
+    assert learnt() == before
 
 
 def anti_correlated(tasks_of_subset, n):

@@ -304,7 +304,7 @@ def test_a_variance_study_widens_and_names_what_was_measured():
     given = PriorDecisions(facets=facets)
     plain, wider = answer(record_of(outcomes)), answer(record_of(outcomes), None, given)
     added = at(wider, "a02").se ** 2 - at(plain, "a02").se ** 2
-    assert added == pytest.approx(0.001 + 0.002 + 0.001)
+    assert added == pytest.approx(0.001 + 0.002)  # by how much judges differ is no error: they are fixed
     assert [one for one in wider.not_measured if "judge" in one or "full runs" in one] == []
     assert any("judge" in one for one in plain.not_measured)
 
