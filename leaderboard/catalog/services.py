@@ -323,7 +323,10 @@ def _ensure_names(kind: type[Named], names: list[str]) -> dict[str, Named]:
     spelled = {folded(name): name for name in reversed(names)}
     rows = kind._default_manager.alias(lower=Lower("name")).filter(lower__in=spelled)
     known: dict[str, Named] = {folded(row.name): row for row in rows}
-    absent = [kind(name=spelled[name]) for name in sorted(spelled.keys() - known.keys())]
+    absent = [
+        kind(name=NOT_STATED if name == NOT_STATED else spelled[name])
+        for name in sorted(spelled.keys() - known.keys())
+    ]
     if not absent:
         return known
     kind._default_manager.bulk_create(absent, ignore_conflicts=True)
