@@ -406,13 +406,13 @@ def test_a_command_keeps_the_memory_of_an_array_for_the_next_one():
         "begin_command()\n"
         "print(first, kept(), hasattr(ctypes.CDLL(None), 'mallopt'))\n"
     )
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
     ).stdout.split()
-    if told[2] == "False":
+    if printed[2] == "False":
         pytest.skip("the C library is not glibc")
-    assert int(told[0]) < 8  # MiB
-    assert 60 <= int(told[1]) < 80
+    assert int(printed[0]) < 8  # MiB
+    assert 60 <= int(printed[1]) < 80
 
 
 @pytest.mark.parametrize(

@@ -318,6 +318,8 @@ def _agents(
 
 def _averaged_over_judges(trials: dict[str, Any]) -> dict[str, Any]:
     """Average what several judges said of one trial, where some trial has several: it ran once."""
+    if (trials["judge"] == trials["judge"][0]).all():
+        return trials
     first, place = _same_trial(trials)
     if first.size == place.size:
         return trials

@@ -158,8 +158,9 @@ def pairs_chart(tests: list[dict[str, Any]]) -> Chart | None:
     return Chart(
         name="validity",
         title="Pairs in the right order",
-        lede="Each dot is the share of pairs in order by estimated full score, with its 95% interval. Of a "
-        "random fifth it is twice the spread of the draws. Orange is a random subset of the same size.",
+        lede="Each dot is the share of pairs in order by estimated full score, with its 95% interval. For a "
+        "random fifth, the line is twice the spread over the draws. Orange is a random subset of the same "
+        "size.",
         heads=("Test", "Pairs in order", "Lower limit", "Upper limit", "Random subset", "Held-out scores"),
         rows=tuple(
             (test["label"], *map(_percent, test["values"]), f"{test['figures']['n']:,}") for test in tests

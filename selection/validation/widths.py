@@ -120,8 +120,8 @@ def bands(
     if not band.suited:
         return {"widths": [], "overlaps": [], "reason": band.reason}
     overlaps = [_overlap(study, band, name) for name in strategies if name != "mid_range"]
-    told = [one | {"in_use": (one["lo"], one["hi"]) == _edges(band)} for one in widths]
-    return {"widths": told, "overlaps": overlaps, "reason": why_not}
+    marked = [one | {"in_use": (one["lo"], one["hi"]) == _edges(band)} for one in widths]
+    return {"widths": marked, "overlaps": overlaps, "reason": why_not}
 
 
 def width(study: NestedStudy, folds: Sequence[Fold], lo: float, hi: float) -> dict[str, Any]:
