@@ -1,8 +1,8 @@
 """The outcome table: mean outcome of every agent on every task, and what is read off it.
 
-A cell is the mean over settings (prompt variant, judge, temperature, run) of the mean over the valid trials
-of that setting; an agent's failure is a valid 0, a harness failure (``valid = false``) is missing, and a cell
-without a valid trial is NaN, and only there is NaN found. Formulas: analytics/README.md, *The outcome table*.
+A cell is the mean over the compared conditions (prompt variant, judge, temperature) of the mean over the
+valid trials under each. An agent's failure is a valid 0, a harness failure (``valid = false``) is missing. A
+cell that lacks a condition is NaN; nothing else is. Formulas: analytics/README.md, *The outcome table*.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1, Eq. 1 (X and y).
 """
@@ -30,9 +30,9 @@ class OutcomeTable:
 
     agents, tasks: names, ascending by Unicode code point, none twice; at least one task.
     means: (n_agents, n_tasks); mean outcome in [0, 1]; NaN where, and only where, `n_valid` is 0.
-    n_valid: (n_agents, n_tasks); valid trials, summed over settings.
+    n_valid: (n_agents, n_tasks); valid trials, summed over conditions.
     dates: each agent's earliest `submitted_at`; None where it is not known.
-    trial_variances: (n_agents, n_tasks); s²_ij; NaN where no setting has two valid trials.
+    trial_variances: (n_agents, n_tasks); s²_ij; NaN where no two valid trials are alike; see `cell_moments`.
     n_trials: (n_agents, n_tasks); R_ij, from 1 to `n_valid`; NaN where missing. Both or neither is given.
     Raises CoreError: with the field and the first place that contradicts the above.
     """
@@ -161,85 +161,112 @@ def naive_standard_error(score: float, n_tasks: int) -> float:
 
 def cell_moments(
     task: npt.ArrayLike,
-    setting: npt.ArrayLike,
     outcome: npt.ArrayLike,
     valid: npt.ArrayLike,
     n_tasks: int,
     *,
     condition: npt.ArrayLike | None = None,
     n_conditions: int = 1,
+    trial: npt.ArrayLike | None = None,
     weight: FloatArray | None = None,
 ) -> CellMoments:
     """One agent's row of the table with the variance of its trials, in one pass.
 
     task: (n_rows,); task codes, 0 to `n_tasks` − 1.
-    setting: (n_rows,); any whole numbers that identify settings.
     outcome: (n_rows,); 0 to 1 where valid; not looked at elsewhere.
-    condition: (n_rows,); condition codes, 0 to `n_conditions` − 1. A cell is then the mean over conditions of
-        the means over their settings, valid only where each has a valid trial; its R is C² / Σ_c (1/R_c).
-    weight: (n_rows,); of a trial in the mean of its setting, above 0; R_s is then (Σ_t w)² / Σ_t w².
-    Returns trial_variances: s²_j = Σ_s Σ_t (outcome − mean of setting s)² / Σ_s (R_s − 1); exactly 0
-        where all trials of each setting are equal, NaN where no setting has two.
-    Returns n_trials: R_j = S² / Σ_s (1/R_s) over the S settings with a valid trial.
+    condition: (n_rows,); condition codes, 0 to `n_conditions` − 1. A cell is the mean over conditions of the
+        means of their trials, valid only where each has a valid trial.
+    trial: (n_rows,); any whole numbers. Rows of a task with the same one are verdicts on one trial, each
+        under another condition; by default each row is a trial of its own.
+    weight: (n_rows,); of a row in the mean of its condition, above 0.
+    Returns n_trials: R = 1/Σ_t a_t², a_t the share of the cell that trial t decides; of R_c trials under each
+        of C conditions, each judged once, C² / Σ_c (1/R_c).
+    Returns trial_variances: s² = Σ_p Σ_t (v_t − mean of p)² / Σ_p (n_p − 1), v_t the mean of a trial's
+        verdicts, over the panels p: the n_p trials judged under the same conditions. Exactly 0 where all
+        trials of each panel are equal, NaN where no panel has two.
     Raises CoreError: with the first row and column at fault.
     """
-    tasks, settings, outcomes = _checked_rows(task, setting, outcome, valid, n_tasks)
-    weights = None if weight is None else weight[_truths(valid)]
+    tasks, outcomes, checked = _checked_rows(task, outcome, valid, n_tasks)
+    weights = None if weight is None else weight[checked]
     if condition is None or n_conditions == 1:
-        parts = _by_setting(tasks, settings, outcomes, weights)
-        return CellMoments(*_cell_means(parts, n_tasks), *_trial_moments(parts, n_tasks))
-    conditions = _codes("condition", condition, n_conditions)[_truths(valid)]
-    cells = tasks * n_conditions + conditions
-    parts = _by_setting(cells, settings, outcomes, weights)
-    # Σ_c (mean of condition c) / C, R = C²·R_1 / Σ_c (R_1/R_c), R_1 the largest, and s² pooled over all
-    shape, n_cells = (n_tasks, n_conditions), n_tasks * n_conditions
-    means, n_valid = (part.reshape(shape) for part in _cell_means(parts, n_cells))
-    n_trials = _trial_moments(parts, n_cells)[1].reshape(shape)
-    variances, _ = _trial_moments(parts._replace(task=parts.task // n_conditions), n_tasks)
-    everywhere = (n_valid > 0).all(axis=1)
-    largest = n_trials.max(axis=1)
-    inverse = np.sort(largest[:, None] / n_trials, axis=1).sum(axis=1)
+        return _moments(tasks, np.zeros_like(tasks), outcomes, weights, n_tasks)
+    conditions = _codes("condition", condition, n_conditions)[checked]
+    trials = np.arange(tasks.size) if trial is None else np.asarray(trial)[checked]
+    weights = np.ones(tasks.size) if weights is None else weights
+    totals = _sums_by_value(tasks * n_conditions + conditions, weights, n_tasks * n_conditions)
+    totals = totals.reshape(n_tasks, n_conditions)
+    # what a verdict weighs in its cell, as a multiple of what it would where conditions have equal weights
+    shares = totals.max(axis=1)[tasks] * weights / totals[tasks, conditions]
+    cells = _moments(*_judged(tasks, trials, conditions, outcomes, shares), n_tasks)
+    everywhere = (totals > 0).all(axis=1)
+    n_valid = np.bincount(tasks, minlength=n_tasks)
     return CellMoments(
-        means=np.sort(means, axis=1).sum(axis=1) / n_conditions,
-        n_valid=np.where(everywhere, n_valid.sum(axis=1), 0).astype(np.int32),
-        trial_variances=np.where(everywhere, variances, np.nan),
-        n_trials=n_conditions**2 * largest / inverse,
+        means=np.where(everywhere, cells.means, np.nan),
+        n_valid=np.where(everywhere, n_valid, 0).astype(np.int32),
+        trial_variances=np.where(everywhere, cells.trial_variances, np.nan),
+        n_trials=np.where(everywhere, cells.n_trials, np.nan),
     )
 
 
-class _SettingMoments(NamedTuple):
-    """Of each setting of each task valid trials, R_s, mean, and Σ_t (outcome − unweighted mean)²."""
+def _judged(
+    task: CodeArray, trial: CodeArray, condition: CodeArray, outcome: FloatArray, weight: FloatArray
+) -> tuple[CodeArray, CodeArray, FloatArray, FloatArray]:
+    """Take each trial's task and panel, the mean of its verdicts and the sum of their weights."""
+    order = np.lexsort((weight * outcome, trial, task))  # the order that rows came in leaves no trace
+    task, trial, condition = task[order], trial[order], condition[order]
+    weight, weighted = weight[order], (weight * outcome)[order]
+    first = np.flatnonzero(_starts(task, trial))
+    # A panel is known by the sum of what its conditions drew.
+    drawn = np.random.default_rng(0).integers(2**62, size=int(condition.max(initial=0)) + 1)
+    if not first.size:
+        return task, trial, weighted, weight
+    total = np.add.reduceat(weight, first)
+    values = np.add.reduceat(weighted, first) / total
+    return task[first], np.add.reduceat(drawn[condition], first), values, total
 
-    task: CodeArray
-    n_valid: CodeArray
-    n_trials: CodeArray | FloatArray
-    means: FloatArray
-    squares: FloatArray
 
-
-def _by_setting(
-    task: CodeArray, setting: CodeArray, outcome: FloatArray, weight: FloatArray | None
-) -> _SettingMoments:
-    """Sum the trials of each setting of each task in ascending order of value, then of weight."""
-    columns = (outcome, setting, task) if weight is None else (weight, outcome, setting, task)
+def _moments(
+    task: CodeArray, panel: CodeArray, outcome: FloatArray, weight: FloatArray | None, n_tasks: int
+) -> CellMoments:
+    """Take independent trials, one a row, in ascending order of value, then of weight."""
+    columns = (outcome, panel, task) if weight is None else (weight, outcome, panel, task)
     order = slice(None) if _ascends(task) else np.lexsort(columns)
-    task, setting, outcome = task[order], setting[order], outcome[order]
-    first = np.ones(task.size, dtype=np.bool_)
-    first[1:] = (task[1:] != task[:-1]) | (setting[1:] != setting[:-1])
+    task, panel, outcome = task[order], panel[order], outcome[order]
+    first = _starts(task, panel)
     group, last = np.cumsum(first) - 1, np.roll(first, -1)
-    n_trials = np.bincount(group)
-    means = np.bincount(group, weights=outcome) / n_trials
-    squares = np.bincount(group, weights=(outcome - means[group]) ** 2)
-    apart = np.asarray(squares * (outcome[first] != outcome[last]), dtype=np.float64)
-    if weight is None:
-        return _SettingMoments(task[first], n_trials, n_trials, means, apart)
-    weight = weight[order]
-    total, products = np.bincount(group, weight), np.bincount(group, weight * outcome)
-    effective = total**2 / np.bincount(group, weight**2)
-    return _SettingMoments(task[first], n_trials, effective, products / total, apart)
+    n_of_panel, of_task = np.bincount(group), task[first]
+    sums = np.bincount(group, weights=outcome)
+    apart = np.bincount(group, weights=(outcome - (sums / n_of_panel)[group]) ** 2)
+    apart *= outcome[first] != outcome[last]
+    parts: list[FloatArray | CodeArray] = [n_of_panel, n_of_panel, sums, apart]
+    if weight is not None:
+        weight = weight[order]
+        parts[:3] = [np.bincount(group, one) for one in (weight, weight**2, weight * outcome)]
+    total, squared, summed, squares = (_sums_by_value(of_task, one, n_tasks) for one in parts)
+    n_valid = np.bincount(task, minlength=n_tasks)
+    return CellMoments(
+        means=_ratio(summed, total),
+        n_valid=n_valid.astype(np.int32),
+        trial_variances=_ratio(squares, n_valid - np.bincount(of_task, minlength=n_tasks)),
+        n_trials=_ratio(total**2, squared),
+    )
 
 
-def _sums_by_value(task: CodeArray, values: FloatArray, n_tasks: int) -> FloatArray:
+def _starts(task: CodeArray, part: CodeArray) -> Mask:
+    """Tell where in sorted rows another task or another part of one begins."""
+    first = np.ones(task.size, dtype=np.bool_)
+    first[1:] = (task[1:] != task[:-1]) | (part[1:] != part[:-1])
+    return first
+
+
+def _ratio(above: FloatArray, below: FloatArray | CodeArray) -> FloatArray:
+    """Divide; NaN where there is nothing to divide by."""
+    result = np.full(above.shape, np.nan)
+    np.divide(above, below, out=result, where=below > 0)
+    return result
+
+
+def _sums_by_value(task: CodeArray, values: FloatArray | CodeArray, n_tasks: int) -> FloatArray:
     """Sum the values of each task in ascending order, so that the order they came in leaves no trace."""
     order = slice(None) if _ascends(task) else np.lexsort((values, task))
     return np.asarray(np.bincount(task[order], weights=values[order], minlength=n_tasks), dtype=np.float64)
@@ -248,30 +275,6 @@ def _sums_by_value(task: CodeArray, values: FloatArray, n_tasks: int) -> FloatAr
 def _ascends(task: CodeArray) -> bool:
     """Whether the tasks ascend, none twice, so that there is nothing to order."""
     return bool((task[1:] > task[:-1]).all())
-
-
-def _cell_means(settings: _SettingMoments, n_tasks: int) -> tuple[FloatArray, CountArray]:
-    """Σ_s (mean of setting s) / n_settings, and the number of valid trials."""
-    n_settings = np.bincount(settings.task, minlength=n_tasks)
-    means = np.full(n_tasks, np.nan)
-    sums = _sums_by_value(settings.task, settings.means, n_tasks)
-    np.divide(sums, n_settings, out=means, where=n_settings > 0)
-    return means, np.bincount(settings.task, settings.n_valid, n_tasks).astype(np.int32)
-
-
-def _trial_moments(settings: _SettingMoments, n_tasks: int) -> tuple[FloatArray, FloatArray]:
-    """s² = Σ squares / Σ(R_s − 1) and R = S²·R_1 / Σ(R_1/R_s), R_1 the largest, exact when all are equal."""
-    task, n_trials = settings.task, settings.n_trials
-    degrees = np.bincount(task, settings.n_valid - 1, n_tasks)
-    variances, effective = np.full(n_tasks, np.nan), np.full(n_tasks, np.nan)
-    squares = _sums_by_value(task, settings.squares, n_tasks)
-    np.divide(squares, degrees, out=variances, where=degrees > 0)
-    largest = np.zeros(n_tasks, dtype=n_trials.dtype)
-    np.maximum.at(largest, task, n_trials)
-    inverse = _sums_by_value(task, np.asarray(largest[task] / n_trials, dtype=np.float64), n_tasks)
-    n_settings = np.bincount(task, minlength=n_tasks)
-    np.divide(n_settings**2 * largest, inverse, out=effective, where=n_settings > 0)
-    return variances, effective
 
 
 def _check_ascending(field: str, names: tuple[str, ...]) -> None:
@@ -371,17 +374,15 @@ def _codes(column: str, values: npt.ArrayLike, n_codes: int) -> CodeArray:
 
 
 def _checked_rows(
-    task: npt.ArrayLike, setting: npt.ArrayLike, outcome: npt.ArrayLike, valid: npt.ArrayLike, n_tasks: int
-) -> tuple[CodeArray, CodeArray, FloatArray]:
-    tasks, settings = _codes("task", task, n_tasks), _whole_numbers("setting", setting)
-    outcomes, counted = np.asarray(outcome, dtype=np.float64), _truths(valid)
-    if len({column.shape for column in (tasks, settings, outcomes, counted)}) > 1:
-        shapes = (
-            f"task {tasks.shape}, setting {settings.shape}, outcome {outcomes.shape}, valid {counted.shape}"
-        )
+    task: npt.ArrayLike, outcome: npt.ArrayLike, valid: npt.ArrayLike, n_tasks: int
+) -> tuple[CodeArray, FloatArray, Mask]:
+    tasks, outcomes = _codes("task", task, n_tasks), np.asarray(outcome, dtype=np.float64)
+    counted = _truths(valid)
+    if len({column.shape for column in (tasks, outcomes, counted)}) > 1:
+        shapes = f"task {tasks.shape}, outcome {outcomes.shape}, valid {counted.shape}"
         raise CoreError(f"columns differ in length: {shapes}", code="row_malformed")
     wrong = counted & ~((outcomes >= 0.0) & (outcomes <= 1.0))
     if wrong.any():
         row = int(np.argmax(wrong))
         raise CoreError(f"row {row}, outcome: {outcomes[row]} is not from 0 to 1", code="row_malformed")
-    return tasks[counted], settings[counted], outcomes[counted]
+    return tasks[counted], outcomes[counted], counted

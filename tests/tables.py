@@ -13,7 +13,6 @@ def outcome_table(
     tasks: Sequence[str],
     agent,
     task,
-    setting,
     outcome,
     valid,
     dates=None,
@@ -23,7 +22,7 @@ def outcome_table(
     """The table of all rows; agents and tasks are named in any order, and coded by their places in it."""
     (agents, agent, order), (tasks, task, _) = _by_name(agents, agent), _by_name(tasks, task)
     shape = (len(agents), len(tasks))
-    cells = cell_moments(agent * shape[1] + task, setting, outcome, valid, shape[0] * shape[1])
+    cells = cell_moments(agent * shape[1] + task, outcome, valid, shape[0] * shape[1])
     told = [
         tuple(values[i] for i in order) if values is not None else (absent,) * len(agents)
         for values, absent in ((dates, None), (scaffolds, ""), (models, ""))

@@ -6,7 +6,7 @@ compared, so that a database may keep them and read only what changed.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -99,7 +99,8 @@ class _Frame(NamedTuple):
     (trials asked for) (n_agents, n_blocks + 1); ``fewest`` (without which it is not complete) (n_agents, m);
     ``operator``, ``fails`` (missing outcomes count as failures), ``capped`` (nothing is a whole run) and
     ``ranked`` (ran under the compared conditions) are (n_agents,); ``arrivals``, ``order``, ``counting``
-    (whether it counts) and ``withdrawn`` are (n_deliveries,); ``setting_order`` is (n_settings,).
+    (whether it counts) and ``withdrawn`` are (n_deliveries,); ``setting_order`` and ``unjudged`` (equal
+    where settings differ in the judge alone) are (n_settings,).
     """
 
     shape: tuple[int, int, int]
@@ -115,6 +116,7 @@ class _Frame(NamedTuple):
     counting: Mask
     withdrawn: Mask
     setting_order: CodeArray
+    unjudged: CodeArray
 
     @property
     def asked(self) -> Mask:
@@ -258,6 +260,7 @@ def _frame(
     block = asked_blocks(deliveries, n_agents=n_agents, tasks=tasks)
     capped, operator = np.zeros(n_agents, dtype=np.bool_), operated(deliveries, n_agents)
     capped[[one.agent for one in deliveries if one.capped and not one.withdrawn]] = True
+    known = dict[tuple[Any, ...], int]()
     return _Frame(
         shape=(n_agents, len(tasks), max(len(compared.conditions), 1)),
         block=block,
@@ -272,6 +275,13 @@ def _frame(
         counting=counted_deliveries(deliveries, counting),
         withdrawn=withdrawn(deliveries),
         setting_order=places(by_levels(settings)),
+        unjudged=np.array(
+            [
+                known.setdefault((prompt, temperature, run), len(known))
+                for prompt, _, temperature, run in settings
+            ],
+            dtype=np.int64,
+        ),
     )
 
 
@@ -533,12 +543,12 @@ def _places(
     slot = np.concatenate([counted.slot, failed])
     cells = cell_moments(
         slot // n_conditions,
-        np.zeros(len(slot), dtype=np.int64),
         np.concatenate([np.where(rows.valid, rows.outcome, 0.0), np.zeros(n_failed)]),
         np.concatenate([counted.has_outcome, np.ones(n_failed, dtype=np.bool_)]),
         n_agents * n_tasks,
         condition=slot % n_conditions,
         n_conditions=n_conditions,
+        trial=_judged_trials(counted, failed, frame) if n_conditions > 1 else None,
         weight=None if (weight == 1).all() else np.concatenate([weight, np.ones(n_failed)]),
     )
     table = CellMoments(
@@ -551,6 +561,19 @@ def _places(
     n = n + n_absent
     n_places = np.where((n > 0).all(axis=2), n.sum(axis=2), 0).astype(np.int32)
     return table, n_places, np.asarray(n_absent.sum(axis=(1, 2)), dtype=np.int64)
+
+
+def _judged_trials(counted: _Slots, failed: CodeArray, frame: _Frame) -> CodeArray:
+    """Give verdicts on one trial of a task one number, (n_rows + n_failed,).
+
+    Judges scored one trial where its number, prompt, temperature and run are the same; of several such under
+    one judge the first is scored with the first. So are the failures that stand for absent trials.
+    """
+    slot, (labels, trial) = counted.slot, np.unique(counted.rows.trial, return_inverse=True)
+    named = frame.unjudged[counted.rows.setting] * len(labels) + trial
+    order, place = np.lexsort((named, slot)), np.empty(len(slot), dtype=np.int64)
+    place[order] = _number_in_run(slot[order] * (named.max(initial=0) + 1) + named[order])
+    return np.concatenate([named * (place.max(initial=0) + 1) + place, -1 - _number_in_run(failed)])
 
 
 def _trials(part: _Slots, frame: _Frame) -> ComparedTrials:

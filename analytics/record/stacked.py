@@ -26,7 +26,15 @@ from analytics.record.absent import (
     with_failures,
 )
 from analytics.record.alike import Repeats
-from analytics.record.conditions import Compared, Voter, compare, condition_counts, voices, vouched_alone
+from analytics.record.conditions import (
+    N_VOUCHED,
+    Compared,
+    Voter,
+    compare,
+    condition_counts,
+    voices,
+    vouched_alone,
+)
 from analytics.record.files import contents
 from analytics.record.reduction import AgentRow, agent_rows
 from analytics.record.rows import (
@@ -167,8 +175,12 @@ class Record:
 
     @property
     def telling(self) -> Mask:
-        """Agents with a voice by whom sources of error are estimated, (n_agents,); see `vouched_alone`."""
-        return vouched_alone(self.voice, self._vouched)
+        """Agents with a voice by whom sources of error are estimated, (n_agents,).
+
+        Those that are vouched for alone, where five or more of them ran all tasks.
+        """
+        alone = self.voice & self._vouched
+        return alone if np.count_nonzero(alone & self.ran_all) >= N_VOUCHED else self.voice
 
     @property
     def _vouched(self) -> Mask:

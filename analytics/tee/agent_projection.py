@@ -111,6 +111,7 @@ def advice(
     n_tasks: int,
     sensitivity: float | None,
     groups: Mapping[str, Any] | None = None,
+    judged_twice: bool = False,
 ) -> dict[str, Any]:
     """Compare what twice as many levels of each measured facet would do to an agent's standard error.
 
@@ -120,11 +121,12 @@ def advice(
     levels: levels of "prompt" and "judge" that were seen.
     sensitivity: σ_λ² of the panel of judges; None where one judge ran.
     groups: of `task_groups`; by default tasks are independent.
+    judged_twice: several judges scored one trial, so that agent × task holds the noise of trials.
     Returns: ``now``, the standard error by estimand; ``changes`` by estimand, each with ``change``, ``se``
         and ``share`` of the standard error now, the best first; ``unknown``, what was seen at one level;
         ``sentences``.
     """
-    repeated = "agent:task" in variances
+    repeated = "agent:task" in variances and not judged_twice
     measured = [facet for facet in FACETS if levels.get(facet, 1) > 1 and f"agent:{facet}" in variances]
     unknown = [f"{facet}s" for facet in FACETS if facet not in measured]
     design = {"N": n_tasks, "R": 1, "V": 1, "M": 1, "H": 1}
@@ -174,6 +176,7 @@ def _sentences(
         )
 
 
+JUDGED_TWICE = "run-to-run noise separate from the judges' (they scored the same trials)"
 ITEM, RUN, RESIDUAL = "item", "run", "Residual"
 LEVELS = {"N": "task", "V": "prompt", "M": "judge", "H": "temperature"}
 RANDOM = {
@@ -194,13 +197,18 @@ def project_agent(
     design: proposed levels by letter; what is absent is as in the study, and R is 1. C, groups of tasks that
         are drawn, are then at most the tasks.
     Raises DStudyRefused: as `analytics.tee.dstudy.project`: replicates of a pooled residual, nothing that
-        varies, …; and ``domain`` where groups of tasks have a role and tell nothing.
+        varies, …; ``finite`` or R above 1 where judges scored the same trials; and ``domain`` where groups of
+        tasks have a role and tell nothing.
     """
     whole = {letter: result["levels"][facet] for letter, facet in LEVELS.items()} | {"R": 1} | dict(design)
     reading = Reading(estimand=cast(Any, estimand), sensitivity=cast(Any, sensitivity))
     groups = result.get("groups")
     if estimand == "domain" and groups and groups["reason"]:
         raise DStudyRefused(groups["reason"])
+    if JUDGED_TWICE in result["not_measured"] and (estimand == "finite" or whole["R"] > 1):
+        raise DStudyRefused(
+            f"not measured: {JUDGED_TWICE}; only one trial, for tasks like these, can be projected"
+        )
     parts = by_groups({one["name"]: float(one["variance"]) for one in result["components"]}, groups)
     if groups and GROUP in parts:
         whole.setdefault("C", min(groups["n_groups"], whole["N"]))

@@ -24,6 +24,7 @@ from analytics.reml.variance_components import VarianceFit
 from analytics.tee.agent_projection import (
     ESTIMANDS,
     GROUP,
+    JUDGED_TWICE,
     advice,
     agent_contributions,
     as_seen,
@@ -52,7 +53,6 @@ MEANING = {
     "Residual": "differences between trials of an agent on a task, and everything else",
 }
 POOLED = "everything else: some tasks suit some agents, and trials differ"
-JUDGED_TWICE = "run-to-run noise separate from the judges' (they scored the same trials)"
 TRIALS = (1, 2, 3, 4, 5, 10)
 MAX_LOGIT_ROWS = 10**6
 OnBoard = Callable[[Sequence[Facet]], Mapping[str, BoardEstimate]]
@@ -209,7 +209,8 @@ def _fitted(
         for facet in ("prompt", "judge", "temperature")
         if levels[facet] < 2
     ]
-    missing += [JUDGED_TWICE] if outcomes.several_judged_one() else []
+    judged_twice = outcomes.several_judged_one()
+    missing += [JUDGED_TWICE] if judged_twice else []
     missing += [] if "agent:run" in parts else ["repeated full runs (none are labelled)"]
     missing += dropped
     return {
@@ -231,8 +232,17 @@ def _fitted(
         "facets": _facets(fitted),
         "not_measured": missing,
         "groups": groups,
-        "projections": _projections(parts, fitted.fixed, {**levels, "task": n_tasks}, groups),
-        "advice": advice(parts, levels=levels, n_tasks=n_tasks, sensitivity=sensitive, groups=groups),
+        "projections": []
+        if judged_twice
+        else _projections(parts, fitted.fixed, {**levels, "task": n_tasks}, groups),
+        "advice": advice(
+            parts,
+            levels=levels,
+            n_tasks=n_tasks,
+            sensitivity=sensitive,
+            groups=groups,
+            judged_twice=judged_twice,
+        ),
         "logit": _logit(fitted, outcomes),
     }
 

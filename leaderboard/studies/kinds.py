@@ -167,7 +167,9 @@ def get_or_compute_variance(
             n_tasks=record.n_tasks,
             voices=names[record.telling].tolist(),
             on_board=on_board,
-            groups=task_groups(record.table.means[record.ran_all & record.voice], groups) if groups else None,
+            groups=task_groups(record.table.means[record.ran_all & record.telling], groups)
+            if groups
+            else None,
         )
 
     return get_or_compute(VarianceStudy, compute, snapshot=snapshot, as_of=as_of, check_claim=check_claim)

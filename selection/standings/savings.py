@@ -243,9 +243,14 @@ def trials(
     cells, once = telling_cells(record, tasks), one_trial(record)[record.telling_noise]
     k, n_conditions = tasks.size, max(1, len(record.compared))
     omega = trial_variance_ratio(*cells, one_trial=once)
-    rates = np.nanmean(record.table.means[np.ix_(np.flatnonzero(record.complete), tasks)], axis=1)
+    of_complete = np.ix_(np.flatnonzero(record.complete), tasks)
+    rates = np.nanmean(record.table.means[of_complete], axis=1)
     binomial = float(np.mean(rates * (1.0 - rates)))
-    noise = binomial if omega is None else omega * binomial / n_conditions
+    noise = binomial
+    if omega is not None and record.table.n_trials is not None:
+        # Judges of the same trials add none: independent trials for each one asked for, as these agents ran.
+        apart = record.table.n_trials[of_complete] * n_conditions / record.table.n_valid[of_complete]
+        noise = omega * binomial / float(np.nanmedian(apart))
     counts = trusted(record, level)
     run = saving(of_runs(record)[counts], tasks, plausible(record)[counts]).subset_run
     cost, most = (run["median"] if run else None), max(1, record.n_tasks // k)

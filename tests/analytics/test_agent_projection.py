@@ -137,9 +137,18 @@ def test_judges_of_one_trial_are_averaged_and_make_no_second_trial():
     assert study["agents"][0]["se"] == pytest.approx(expected, rel=1e-6)
     assert study["agents"][0]["levels"].get("M", 1) == 1
     assert any("separate from the judges'" in text for text in study["not_measured"])
+    assert study["projections"] == []  # agent × task holds the noise of a trial
+    assert "trials" in study["advice"]["unknown"]
+    assert [*study["advice"]["now"]] == ["domain"]
+    how = {"sensitivity": "exclude"}
+    for estimand, design in (("finite", {}), ("domain", {"R": 2})):
+        with pytest.raises(DStudyRefused, match="they scored the same trials"):
+            project_agent(study, design, estimand=estimand, **how)
+    assert project_agent(study, {"N": 80}, estimand="domain", **how)["se"] > 0
     apart = variance_study(TrialOutcomes(columns, outcome), complete=["a0"], n_tasks=40)
     assert [one["agent"] for one in apart["agents"]] == ["a0", "a1", "a2"]
     assert not any("the judges'" in text for text in apart["not_measured"])
+    assert apart["projections"]
 
 
 def test_a_judge_of_some_trials_leaves_out_no_task():

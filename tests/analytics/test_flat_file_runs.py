@@ -114,7 +114,6 @@ def test_repeats_count():
         tasks=file.tasks,
         agent=file.agent,
         task=file.task,
-        setting=file.setting,
         outcome=file.outcome,
         valid=file.valid,
         dates=[None, None],

@@ -26,7 +26,6 @@ def real_table(rows):
         tasks=tasks,
         agent=[agents.index(row["agent"]) for row in rows],
         task=[tasks.index(row["task"]) for row in rows],
-        setting=[0] * len(rows),
         outcome=[float(row["outcome"]) for row in rows],
         valid=[row.get("valid", "1") == "1" for row in rows],
     )
@@ -48,31 +47,33 @@ def table_of(means, **changes):
     return OutcomeTable(**(fields | changes))
 
 
-def test_a_cell_is_the_mean_over_settings_of_the_mean_over_valid_trials():
-    # task 0: setting 7 has 1, 0, 0 (mean 1/3), setting 9 has 1 (mean 1): (1/3 + 1)/2 = 2/3, not 2/4.
-    # task 1: its only trial is invalid. task 2: one of two settings has a valid trial, 0.5. task 3: no row.
-    means, n_valid, *_ = cell_moments(
-        task=[0, 0, 0, 0, 1, 2, 2],
-        setting=[7, 7, 7, 9, 7, 7, 9],
-        outcome=[1, 0, 0, 1, 1, 0.5, 1],
-        valid=[True, True, True, True, False, True, False],
-        n_tasks=4,
-    )
+def test_a_cell_is_the_mean_over_conditions_of_the_mean_over_valid_trials():
+    # task 0: condition 0 has 1, 0, 0 (mean 1/3), condition 1 has 1 (mean 1): (1/3 + 1)/2 = 2/3, not 2/4.
+    # task 1: its only trial is invalid. task 2: no valid trial under one of the two. task 3: no row.
+    rows = {
+        "task": [0, 0, 0, 0, 1, 2, 2],
+        "outcome": [1, 0, 0, 1, 1, 0.5, 1],
+        "valid": [True, True, True, True, False, True, False],
+        "n_tasks": 4,
+    }
+    means, n_valid, *_ = cell_moments(**rows, condition=[0, 0, 0, 1, 0, 0, 1], n_conditions=2)
     assert means[0] == pytest.approx(2 / 3, abs=1e-15)
-    assert means[2] == 0.5
-    assert np.isnan(means[[1, 3]]).all()
-    assert n_valid.tolist() == [4, 0, 1, 0]
+    assert np.isnan(means[1:]).all()
+    assert n_valid.tolist() == [4, 0, 0, 0]
     assert n_valid.dtype == np.int32
+    means, n_valid, *_ = cell_moments(**rows)  # of one condition
+    assert means[[0, 2]].tolist() == [0.5, 0.5]
+    assert n_valid.tolist() == [4, 0, 1, 0]
 
 
 def test_no_row_at_all_is_a_row_of_missing_cells():
-    means, n_valid, *_ = cell_moments([], [], [], [], 3)
+    means, n_valid, *_ = cell_moments([], [], [], 3)
     assert np.isnan(means).all()
     assert n_valid.tolist() == [0, 0, 0]
 
 
 def test_an_invalid_outcome_is_not_looked_at():
-    means, n_valid, *_ = cell_moments([0, 0], [0, 0], [math.nan, 1.0], [False, True], 1)
+    means, n_valid, *_ = cell_moments([0, 0], [math.nan, 1.0], [False, True], 1)
     assert (means[0], n_valid[0]) == (1.0, 1)
 
 
@@ -82,7 +83,6 @@ def test_names_are_put_in_code_point_order_before_arithmetic():
         tasks=["b", "B", "a10", "a9"],
         agent=[0, 1, 2],
         task=[0, 1, 2],
-        setting=[0, 0, 0],
         outcome=[0.25, 0.5, 0.75],
         valid=[True, True, True],
         dates=[date(2025, 3, 1), None, date(2024, 1, 1)],
@@ -102,37 +102,36 @@ ROWS = st.lists(
     st.tuples(
         st.integers(0, 2),
         st.integers(0, 3),
-        st.integers(0, 2),
-        st.integers(1, 3),
+        st.integers(1, 6),
         st.sampled_from([0.0, 0.1, 0.2, 0.3, 1 / 3, 0.7, 0.9, 1.0]),
         st.booleans(),
     ),
-    unique_by=lambda row: row[:4],
+    unique_by=lambda row: row[:3],
     max_size=60,
 )
 
 
 def built(rows, agents=("x", "y", "z"), tasks=("p", "q", "r", "s")):
-    agent, task, setting, _, outcome, valid = (list(column) for column in zip(*rows, strict=True))
+    agent, task, _, outcome, valid = (list(column) for column in zip(*rows, strict=True))
     return outcome_table(
         agents=agents,
         tasks=tasks,
         agent=agent,
         task=task,
-        setting=setting,
         outcome=outcome,
         valid=valid,
     )
 
 
-@pytest.mark.parametrize("by", ["trial", "setting"])
+@pytest.mark.parametrize("by", ["trial", "condition", "judge"])
 def test_the_order_of_the_addends_does_not_reach_the_last_bit(by):
     # Added as they come, .1 + .2 + .3 is 0.6000000000000001 and .3 + .2 + .1 is 0.6.
     assert (0.1 + 0.2) + 0.3 != (0.3 + 0.2) + 0.1
     means = set()
     for outcomes in permutations([0.1, 0.2, 0.3]):
-        setting = [0, 0, 0] if by == "trial" else [0, 1, 2]
-        means.add(cell_moments([0, 0, 0], setting, outcomes, [True] * 3, 1)[0][0])
+        several = {"condition": [0, 1, 2], "n_conditions": 3} if by != "trial" else {}
+        trial = [7, 7, 7] if by == "judge" else None
+        means.add(cell_moments([0, 0, 0], outcomes, [True] * 3, 1, trial=trial, **several)[0][0])
     assert len(means) == 1
 
 
@@ -140,8 +139,7 @@ def test_the_order_of_the_addends_does_not_reach_the_last_bit(by):
 @given(ROWS.filter(bool), st.randoms(use_true_random=False))
 def test_equal_sets_of_rows_give_equal_bits(rows, random):
     shuffled = random.sample(rows, len(rows))
-    renumbered = [(a, t, 1000 - 17 * s, 50 - r, o, v) for a, t, s, r, o, v in shuffled]
-    first, second = built(rows), built(renumbered)
+    first, second = built(rows), built(shuffled)
     assert first.means.tobytes() == second.means.tobytes()
     assert first.n_valid.tobytes() == second.n_valid.tobytes()
 
@@ -158,32 +156,30 @@ def test_the_order_in_which_names_are_given_does_not_matter(rows):
 @REPEATABLE
 @given(ROWS.filter(bool))
 def test_cells_equal_their_definition_in_exact_fractions(rows):
-    trials = defaultdict(lambda: defaultdict(list))
-    for agent, task, setting, _, outcome, valid in rows:
+    trials = defaultdict(list)
+    for agent, task, _, outcome, valid in rows:
         if valid:
-            trials[agent, task][setting].append(Fraction(outcome))
+            trials[agent, task].append(Fraction(outcome))
     table = built(rows)
     for i in range(3):
         for j in range(4):
-            settings_of_cell = [sum(t) / len(t) for t in trials[i, j].values()]
-            assert table.n_valid[i, j] == sum(map(len, trials[i, j].values()))
-            if settings_of_cell:
-                exact = sum(settings_of_cell) / len(settings_of_cell)
-                assert table.means[i, j] == pytest.approx(float(exact), abs=1e-15)
+            of_cell = trials[i, j]
+            assert table.n_valid[i, j] == len(of_cell)
+            if of_cell:
+                assert table.means[i, j] == pytest.approx(float(sum(of_cell) / len(of_cell)), abs=1e-15)
             else:
                 assert np.isnan(table.means[i, j])
 
 
 def test_cells_equal_those_of_sqlite():
     rng = np.random.default_rng(11)
-    keys = [(a, t, s, r) for a in range(6) for t in range(9) for s in range(3) for r in range(4)]
+    keys = [(a, t, r) for a in range(6) for t in range(9) for r in range(12)]
     rows = [(*key, float(rng.random()), bool(rng.random() < 0.6)) for key in keys]
     sqlite = sqlite3.connect(":memory:")
-    sqlite.execute("CREATE TABLE row (agent, task, setting, trial, outcome, valid)")
-    sqlite.executemany("INSERT INTO row VALUES (?, ?, ?, ?, ?, ?)", rows)
+    sqlite.execute("CREATE TABLE row (agent, task, trial, outcome, valid)")
+    sqlite.executemany("INSERT INTO row VALUES (?, ?, ?, ?, ?)", rows)
     by_sqlite = sqlite.execute(
-        "SELECT agent, task, avg(mean), sum(n) FROM (SELECT agent, task, avg(outcome) AS mean, count(*) AS n"
-        " FROM row WHERE valid GROUP BY agent, task, setting) GROUP BY agent, task"
+        "SELECT agent, task, avg(outcome), count(*) FROM row WHERE valid GROUP BY agent, task"
     ).fetchall()
     sqlite.close()
     table = built(rows, agents=[f"a{i}" for i in range(6)], tasks=[f"t{j}" for j in range(9)])
@@ -199,8 +195,8 @@ def test_the_row_of_one_agent_is_the_row_of_the_table(rows):
     table = built(rows)
     for i in range(3):
         own = [row for row in rows if row[0] == i]
-        columns = list(zip(*own, strict=True)) or [()] * 6
-        means, n_valid, *_ = cell_moments(columns[1], columns[2], columns[4], columns[5], 4)
+        columns = list(zip(*own, strict=True)) or [()] * 5
+        means, n_valid, *_ = cell_moments(columns[1], columns[3], columns[4], 4)
         assert means.tobytes() == table.means[i].tobytes()
         assert n_valid.tobytes() == table.n_valid[i].tobytes()
 
@@ -308,7 +304,7 @@ def test_a_table_that_contradicts_itself_is_refused(changes, message):
         ({"outcome": [math.inf, 0]}, "row 0, outcome: inf"),
         ({"task": [0, 2]}, "row 1, task: code 2 is not from 0 to 1"),
         ({"task": [-1, 0]}, "row 0, task: code -1"),
-        ({"setting": [1.0, 2.0]}, "setting: a list of whole numbers"),
+        ({"task": [1.0, 2.0]}, "task: a list of whole numbers"),
         ({"task": [0]}, "columns differ in length"),
         ({"valid": [True]}, "columns differ in length"),
         ({"valid": ["1", "0"]}, "valid: true and false, or 1 and 0, are needed, not <U1"),
@@ -316,7 +312,7 @@ def test_a_table_that_contradicts_itself_is_refused(changes, message):
     ],
 )
 def test_a_row_that_does_not_fit_is_refused_with_its_place(changes, message):
-    rows = {"task": [0, 1], "setting": [0, 0], "outcome": [0, 1], "valid": [True, True]}
+    rows = {"task": [0, 1], "outcome": [0, 1], "valid": [True, True]}
     with pytest.raises(CoreError, match=message):
         cell_moments(n_tasks=2, **(rows | changes))
 
@@ -324,24 +320,62 @@ def test_a_row_that_does_not_fit_is_refused_with_its_place(changes, message):
 # --------------------------------------------------------------------------------------- variance of trials
 
 
-def test_trial_variances_are_pooled_within_settings():
-    # task 0: setting 7 has 1, 0, 0 (squares 2/3, 2 degrees), setting 9 has 1 alone: s² = 1/3,
-    # R = 2²/(1/3 + 1) = 3. task 1: no valid trial. task 2: one trial in each of two settings: R = 2.
+def test_trial_variances_are_pooled_within_conditions():
+    # task 0: condition 0 has 1, 0, 0 (squares 2/3, 2 degrees), condition 1 has 1 alone: s² = 1/3,
+    # R = 2²/(1/3 + 1) = 3. task 1: no valid trial. task 2: one trial under each: R = 2.
     # task 3: 0.5, 1 and 0, 0, 1, 1 (squares 1/8 and 1, 1 + 3 degrees): s² = 9/32, R = 4/(1/2 + 1/4).
     cells = cell_moments(
         task=[0, 0, 0, 0, 1, 2, 2, 3, 3, 3, 3, 3, 3],
-        setting=[7, 7, 7, 9, 7, 7, 9, 1, 1, 2, 2, 2, 2],
         outcome=[1, 0, 0, 1, 1, 0.5, 1, 0.5, 1, 0, 0, 1, 1],
         valid=[True] * 4 + [False] + [True] * 8,
         n_tasks=4,
+        condition=[0, 0, 0, 1, 0, 0, 1, 0, 0, 1, 1, 1, 1],
+        n_conditions=2,
     )
     assert cells.trial_variances == pytest.approx([1 / 3, math.nan, math.nan, 9 / 32], nan_ok=True)
     assert cells.n_trials == pytest.approx([3, math.nan, 2, 16 / 3], nan_ok=True)
 
 
-def test_without_settings_r_is_the_number_of_trials_and_equal_trials_do_not_vary():
+def test_verdicts_of_several_judges_on_one_trial_are_one_trial():
+    # task 0: trials 1, 2, 3 scored by two judges, 1/1, 0/1, 0/0: means 1, 1/2, 0, s² = 1/4, R = 3.
+    # task 1: two trials scored by judge 0 (1, 0), the second by judge 1 too (1). Shares of the cell: 1/4 and
+    # 1/4 + 1/2: R = 1/(1/16 + 9/16) = 8/5; no two trials were scored by the same judges.
+    # task 2: trials 1 and 2 scored by judge 0 (1, 0), 3 and 4 by judge 1 (1, 1): all apart.
+    cells = cell_moments(
+        task=[0] * 6 + [1] * 3 + [2] * 4,
+        outcome=[1, 0, 0, 1, 1, 0, 1, 0, 1, 1, 0, 1, 1],
+        valid=[True] * 13,
+        n_tasks=3,
+        condition=[0, 0, 0, 1, 1, 1, 0, 0, 1, 0, 0, 1, 1],
+        n_conditions=2,
+        trial=[1, 2, 3, 1, 2, 3, 1, 2, 2, 1, 2, 3, 4],
+    )
+    assert cells.means == pytest.approx([1 / 2, 3 / 4, 3 / 4])
+    assert cells.trial_variances == pytest.approx([1 / 4, math.nan, 1 / 4], nan_ok=True)
+    assert cells.n_trials == pytest.approx([3, 8 / 5, 4])
+
+
+@REPEATABLE
+@given(ROWS.filter(bool), st.integers(2, 4))
+def test_another_judge_who_says_the_same_changes_nothing(rows, n_judges):
+    alone = [cell_moments([t for _, t, *_ in rows], [o for *_, o, _ in rows], [v for *_, v in rows], 4)]
+    task, trial, outcome, valid = zip(*((t, i, o, v) for i, (_, t, _, o, v) in enumerate(rows)), strict=True)
+    several = cell_moments(
+        task * n_judges,
+        outcome * n_judges,
+        valid * n_judges,
+        4,
+        condition=np.repeat(np.arange(n_judges), len(rows)),
+        n_conditions=n_judges,
+        trial=trial * n_judges,
+    )
+    for field in ("means", "trial_variances", "n_trials"):
+        np.testing.assert_allclose(getattr(several, field), getattr(alone[0], field), rtol=1e-13, atol=1e-30)
+
+
+def test_r_of_one_condition_is_the_number_of_trials_and_equal_trials_do_not_vary():
     for n in range(2, 60):
-        cells = cell_moments([0] * n, [0] * n, [0.1] * n, [True] * n, 1)
+        cells = cell_moments([0] * n, [0.1] * n, [True] * n, 1)
         assert (cells.n_trials[0], cells.trial_variances[0]) == (n, 0.0)
 
 
@@ -350,46 +384,49 @@ def test_without_settings_r_is_the_number_of_trials_and_equal_trials_do_not_vary
 def test_moments_equal_those_of_statistics_and_owe_nothing_to_order(rows, random):
     assume(rows)
     table = built(rows)
-    cells = defaultdict(lambda: defaultdict(list))
-    for agent, task, setting, _, outcome, valid in rows:
+    cells = defaultdict(list)
+    for agent, task, _, outcome, valid in rows:
         if valid:
-            cells[agent, task][setting].append(outcome)
+            cells[agent, task].append(outcome)
     for (i, j), variance in np.ndenumerate(table.trial_variances):
-        samples = list(cells[i, j].values())
-        degrees = sum(len(sample) - 1 for sample in samples)
-        squares = sum(statistics.variance(x) * (len(x) - 1) for x in samples if len(x) > 1)
-        expected = squares / degrees if degrees else math.nan
+        sample = cells[i, j]
+        expected = statistics.variance(sample) if len(sample) > 1 else math.nan
         assert variance == pytest.approx(expected, abs=1e-14, nan_ok=True)
-        if samples:
-            effective = len(samples) ** 2 / sum(1 / len(sample) for sample in samples)
-            assert table.n_trials[i, j] == pytest.approx(effective, rel=1e-14)
-    shifted = [(a, t, 2 - s, *rest) for a, t, s, *rest in random.sample(rows, len(rows))]
-    again = built(shifted)
+        if sample:
+            assert table.n_trials[i, j] == len(sample)
+    again = built(random.sample(rows, len(rows)))
     for field in ("means", "trial_variances", "n_trials"):
         assert getattr(again, field).tobytes() == getattr(table, field).tobytes()
 
 
-def test_the_variance_of_a_cell_is_its_trial_variance_over_r():
-    # 3 settings of 1, 2 and 4 trials of variance p(1 − p): simulated variance of the cell against E[s²]/R.
+@pytest.mark.parametrize("judged", [False, True])
+def test_the_variance_of_a_cell_is_its_trial_variance_over_r(judged):
+    """3 conditions of 1, 2 and 4 trials, apart or two judges of the same: against the simulated variance."""
     rng = np.random.default_rng(1)
-    n_cells, setting = 20_000, np.array([0, 1, 1, 2, 2, 2, 2])
-    outcomes = (rng.random((n_cells, 7)) < np.array([0.2, 0.5, 0.8])[setting]).astype(float)
-    shape = (n_cells, 7)
+    n_cells, condition = 20_000, np.array([0, 1, 1, 2, 2, 2, 2])
+    drawn = rng.random((n_cells, 7))
+    if judged:  # one trial each of conditions 0 and 1, and two of the others, rest on one draw
+        drawn[:, 3:6] = drawn[:, :3]
+    outcomes = (drawn < 0.5).astype(float)
+    trial = [0, 1, 2, 0, 1, 2, 3] if judged else None
     cells = cell_moments(
         np.repeat(np.arange(n_cells), 7),
-        np.broadcast_to(setting, shape).ravel(),
         outcomes.ravel(),
         np.ones(n_cells * 7, dtype=bool),
         n_cells,
+        condition=np.tile(condition, n_cells),
+        n_conditions=3,
+        trial=None if trial is None else np.tile(trial, n_cells),
     )
-    # Var = (.16/1 + .25/2 + .16/4)/9; the pooled s² weighs settings 1 and 2 by 1 and 3 degrees.
-    assert cells.means.var() == pytest.approx((0.16 + 0.125 + 0.04) / 9, rel=0.05)
-    assert cells.trial_variances.mean() == pytest.approx((0.25 + 3 * 0.16) / 4, rel=0.02)
-    assert cells.n_trials == pytest.approx(9 / (1 + 1 / 2 + 1 / 4))
+    # Var = .25·Σ a²; apart, Σ a² = (1 + 1/2 + 1/4)/9; else of the shares 5/12, 1/4, 1/4, 1/12
+    squares = (25 + 9 + 9 + 1) / 144 if judged else 7 / 36
+    assert cells.n_trials == pytest.approx(1 / squares)
+    assert cells.means.var() == pytest.approx(0.25 * squares, rel=0.05)
+    assert np.nanmean(cells.trial_variances) == pytest.approx(0.25, rel=0.02)
 
 
 def test_a_restriction_carries_the_variance_of_trials():
-    table = built([(0, 0, 0, 1, 0.0, True), (0, 0, 0, 2, 1.0, True), (1, 1, 0, 1, 1.0, True)])
+    table = built([(0, 0, 1, 0.0, True), (0, 0, 2, 1.0, True), (1, 1, 1, 1.0, True)])
     part = table.restrict(agents=np.array([True, False, False]))
     assert part.trial_variances[0, 0] == 0.5
     assert part.n_trials[0, 0] == 2.0

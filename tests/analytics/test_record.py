@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -125,16 +126,16 @@ def test_agents_stand_in_name_order_and_one_without_a_row_is_left_out():
 
 
 def test_a_trial_counts_once_and_a_condition_counts_once():
-    """Judge j1: runs of 1, 1 and of 0; judge j2: one run of 0.8 and 0.2: (2/3 + 1/2)/2, and s² pooled."""
+    """Judge j1: runs of 1, 1 and of 0; judge j2: the first run, 0.8 and 0.2: (2/3 + 1/2)/2."""
     settings = [(None, "j1", None, "a"), (None, "j1", None, "b"), (None, "j2", None, "a")]
     rows = [(0, 0, 1, 1, 0), (0, 0, 1, 2, 0), (0, 0, 0, 1, 1), (0, 0, 0.8, 1, 2), (0, 0, 0.2, 2, 2)]
     result = made(rows, n_tasks=1, levels=settings)
     assert result.compared == ("judge j1", "judge j2")
     assert result.table.means[0, 0] == pytest.approx(7 / 12, rel=1e-15)
     assert result.table.n_valid[0, 0] == 5
-    # s² = (6/9 + 0.18)/(2 + 1); 1/R = (1/4)·(1/3 + 1/2)
-    assert result.table.trial_variances[0, 0] == pytest.approx((2 / 3 + 0.18) / 3, rel=1e-12)
-    assert result.table.n_trials[0, 0] == pytest.approx(4.8, rel=1e-12)
+    # Trials of the first run decide 1/6 + 1/4 of the cell each, with (1/6 + .8/4)/(5/12) = .88 and .52.
+    assert result.table.trial_variances[0, 0] == pytest.approx((0.88 - 0.52) ** 2 / 2, rel=1e-12)
+    assert result.table.n_trials[0, 0] == pytest.approx(1 / (2 * (5 / 12) ** 2 + (1 / 6) ** 2), rel=1e-12)
 
 
 def test_names_of_runs_that_are_given_afterwards_gain_nothing():
@@ -148,14 +149,14 @@ def test_names_of_runs_that_are_given_afterwards_gain_nothing():
 def test_the_effective_trials_give_the_variance_of_the_cell():
     """Var(X) = s²/R by definition, where every trial has the same variance: by the weights of the trials."""
     counts = {0: (3, 1), 1: (2,)}  # trials of each run, by condition
-    settings, rows, weights = [], [], []
+    settings, rows, weights = [], [], Counter()
     for condition, runs in counts.items():
         for run, n in enumerate(runs):
             settings.append((None, f"j{condition}", None, f"r{run}"))
             rows += [(0, 0, 0.5, 1 + t, len(settings) - 1) for t in range(n)]
-            weights += [1 / (len(counts) * sum(runs))] * n
+            weights.update({(run, t): 1 / (len(counts) * sum(runs)) for t in range(n)})  # judged by both: one
     result = made(rows, n_tasks=1, levels=settings)
-    assert 1 / result.table.n_trials[0, 0] == pytest.approx(sum(w**2 for w in weights), rel=1e-12)
+    assert 1 / result.table.n_trials[0, 0] == pytest.approx(sum(w**2 for w in weights.values()), rel=1e-12)
 
 
 def test_a_cell_is_valid_only_under_every_compared_condition():

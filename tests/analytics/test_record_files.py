@@ -115,7 +115,6 @@ def test_without_settings_the_record_has_the_plain_table(name, real):
         tasks=flat.tasks,
         agent=flat.agent,
         task=flat.task,
-        setting=flat.setting,
         outcome=flat.outcome,
         valid=flat.valid,
     )

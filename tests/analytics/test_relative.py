@@ -34,7 +34,6 @@ def real_table(rows):
         tasks=tasks,
         agent=[agents.index(row["agent"]) for row in rows],
         task=[tasks.index(row["task"]) for row in rows],
-        setting=[0] * len(rows),
         outcome=[float(row["outcome"]) for row in rows],
         valid=[row.get("valid", "1") == "1" for row in rows],
     )

@@ -1,6 +1,7 @@
 """Which agents have a say in what all agents share."""
 
 import numpy as np
+import pytest
 
 from analytics.record import About, Delivery, Record
 from analytics.record.conditions import Voter, voices
@@ -70,3 +71,12 @@ def test_noise_and_graded_outcomes_are_of_those_with_a_say():
     assert result.telling_noise.tolist() == result.complete.tolist()
     assert result.graded_share == 0.0
     np.testing.assert_array_equal(result.table.n_valid, 1)
+
+
+@pytest.mark.parametrize(("n_tasks", "alone"), [(3, True), (1, False)])
+def test_sources_of_error_are_of_those_vouched_for_where_five_of_them_ran_all_tasks(n_tasks, alone):
+    deliveries = [*map(Delivery, range(5)), *(self_run(i, arrival=i) for i in range(5, 12))]
+    rows = [row for i in range(5) for row in full(i, [1, 0, i % 2])[:n_tasks]]
+    rows += [row for i in range(5, 12) for row in full(i, [1, i % 2, 0])]
+    result = of(rows, deliveries, [""] * 5 + [f"x{i}" for i in range(7)])
+    assert result.telling.tolist() == [True] * 5 + [not alone] * 7
