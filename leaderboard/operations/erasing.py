@@ -65,6 +65,7 @@ FORBIDDING = (
     "boards.Entry:entry_is_append_only",
     "catalog.BenchmarkChange:append_only",
     "operations.Assignment:assignment_tasks_never_change",
+    "operations.Erasure:erasure_is_append_only",
     "operations.Event:event_never_changes",
     "operations.ReselectionChange:append_only",
     "operations.WebhookChange:append_only",
@@ -119,6 +120,7 @@ PLACES: tuple[tuple[type[models.Model], str, tuple[str, ...]], ...] = (
     (AccountTrust, "benchmark", ("reason",)),
     (AgentAlias, "benchmark", ("reason",)),
     (IdempotencyKey, "benchmark", ("body",)),
+    (Erasure, "benchmark", ("reason",)),
 )
 
 
@@ -141,11 +143,7 @@ def erase_agent(*, agent: Agent, by: User | None, reason: str, as_of: datetime) 
     reason = replacing(names, tombstone)(reason)
     with acting(by=by, reason=reason), pgtrigger.ignore(*FORBIDDING):
         replaced = replacing(names, tombstone)
-        for rows, fields in _places(locked.benchmark):
-            for row in _holding(rows, fields, names):
-                for field in fields:
-                    setattr(row, field, replaced(getattr(row, field)))
-                row.save(update_fields=fields)
+        _replace(_places(locked.benchmark), names, replaced)
         lines = Entry.objects.filter(board__benchmark=locked.benchmark)
         for entry in _holding(lines, ("line",), names):
             entry.line |= {field: replaced(entry.line[field]) for field in ("flags", "at")}
@@ -172,14 +170,22 @@ def erase_agent(*, agent: Agent, by: User | None, reason: str, as_of: datetime) 
 
 @transaction.atomic
 def erase_account(*, user: User, by: User | None, reason: str, as_of: datetime) -> Erasure:
-    """Close an account and replace its address and name by a tombstone; what it delivered stays."""
+    """Close an account and replace its address and name by a tombstone; what it delivered stays.
+
+    They go from what people wrote about any benchmark too.
+    """
     locked = User.objects.select_for_update().get(pk=user.pk)
     tombstone = f"erased-{locked.pk}@erased.invalid"
     if locked.email == tombstone:
         raise erased_already()
-    with acting(by=by, reason=reason):
-        others = EmailAddress.objects.filter(user=locked).values_list("email", flat=True)
-        for address in {locked.email, *others}:
+    others = EmailAddress.objects.filter(user=locked).values_list("email", flat=True)
+    addresses = {locked.email, *others}
+    names = sorted(filter(None, {*addresses, locked.name}), key=len, reverse=True)
+    replaced = replacing(names, tombstone, re.IGNORECASE)
+    reason = replaced(reason)
+    with acting(by=by, reason=reason), pgtrigger.ignore(*FORBIDDING):
+        _replace(_written(), names, replaced)
+        for address in addresses:
             invited = Invitation.objects.filter(email=address)
             invited.filter(accepted_at=None, revoked_at=None).update(revoked_at=as_of)
             invited.update(email=tombstone)
@@ -209,6 +215,27 @@ def _places(benchmark: Benchmark) -> Iterator[tuple[models.QuerySet[Any], tuple[
     yield Context.objects.filter(reduce(or_, changed)), ("metadata",)
 
 
+def _written() -> Iterator[tuple[models.QuerySet[Any], tuple[str, ...]]]:
+    """What people wrote about any benchmark, and what was told of it; agents in other JSON stay."""
+    yield Event.objects.all(), ("payload",)
+    for model, _, fields in PLACES:
+        if texts := tuple(name for name in fields if isinstance(model._meta.get_field(name), TextField)):
+            yield model._default_manager.all(), texts
+    yield Context.objects.all(), ("metadata",)
+
+
+def _replace(
+    places: Iterator[tuple[models.QuerySet[Any], tuple[str, ...]]],
+    names: Sequence[str],
+    replaced: Callable[[Any], Any],
+) -> None:
+    for rows, fields in places:
+        for row in _holding(rows, fields, names):
+            for field in fields:
+                setattr(row, field, replaced(getattr(row, field)))
+            row.save(update_fields=fields)
+
+
 def _holding(rows: models.QuerySet[Any], fields: Sequence[str], names: Sequence[str]) -> models.QuerySet[Any]:
     """The rows in which one of the names may stand; JSON keeps letters as they are."""
     as_text = {f"{field}_text": Cast(field, TextField()) for field in fields}
@@ -216,14 +243,14 @@ def _holding(rows: models.QuerySet[Any], fields: Sequence[str], names: Sequence[
     for name in names:
         escaped = name.replace("\\", "\\\\").replace('"', '\\"')
         for field in as_text:
-            anywhere |= Q(**{f"{field}__contains": name}) | Q(**{f"{field}__contains": escaped})
+            anywhere |= Q(**{f"{field}__icontains": name}) | Q(**{f"{field}__icontains": escaped})
     return rows.alias(**as_text).filter(anywhere)
 
 
-def replacing(names: Sequence[str], tombstone: str) -> Callable[[Any], Any]:
+def replacing(names: Sequence[str], tombstone: str, flags: re.RegexFlag = re.NOFLAG) -> Callable[[Any], Any]:
     """Return what replaces the names in a text, or in JSON where names stand: whole, and inside sentences."""
     inside = [re.escape(name) for name in names if len(name) >= SHORTEST_IN_TEXT]
-    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(inside)})(?!\w)") if inside else None
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(inside)})(?!\w)", flags) if inside else None
 
     def replaced(value: Any, under: str = "text") -> Any:
         if isinstance(value, str):

@@ -15,7 +15,7 @@ from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark, Membership
 from leaderboard.errors import Conflict, Refusal
 from leaderboard.operations.benchmarks import Switch, retire, turn
-from leaderboard.operations.corrections import report, unload
+from leaderboard.operations.corrections import report, trust_account, unload
 from leaderboard.operations.erasing import erase_account, erase_agent, replacing
 from leaderboard.operations.models import Erasure
 from leaderboard.operations.naming import agent_named, rename
@@ -193,6 +193,19 @@ def test_an_account_is_closed_and_its_address_gone(toy):
     with refused(Conflict, "invitation_over"):
         invitation_of(link, as_of=AS_OF)
     assert Erasure.objects.get().reason == "asked for"
+
+
+def test_the_address_goes_from_what_people_wrote_too(toy):
+    eve, at = person("eve@example.org", role="operator", benchmark=toy), {"as_of": AS_OF}
+    User.objects.filter(pk=eve.pk).update(name="Eve Adams")
+    trust_account(benchmark=toy, account=eve, reason="eve@example.org asked", **at)
+    retire(task=toy.tasks.first(), reason="found by Eve Adams", by=eve, **at)
+    erase_agent(agent=agent_named(toy, "a03"), by=None, reason="Eve Adams asked", **at)
+    assert "submissions_accounttrust" in holding("eve@example.org")
+    assert {"catalog_task", "operations_erasure", "pghistory_context"} <= holding("Eve Adams")
+    erasure = erase_account(user=eve, by=None, reason="asked by Eve@Example.org", **at)
+    assert not holding("eve@example.org") | holding("Eve Adams") | holding("Eve@Example.org")
+    assert erasure.reason == f"asked by {erasure.tombstone}"
 
 
 def test_by_a_command(toy):
