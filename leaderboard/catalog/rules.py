@@ -12,7 +12,6 @@ from django.db import models
 from leaderboard.catalog.models import NAME_LENGTH, Policy
 
 FACETS = ("prompt_variant", "judge", "temperature")
-LARGEST = 2**31 - 1
 HOTTEST = 1e12  # of a temperature in a file
 COMMON = "common"
 """What `universe` may be set to; the row then holds the names of the tasks that are common at that time."""
@@ -33,9 +32,7 @@ def _whole(least: int, most: int) -> FieldRule:
             raise ValueError(text)
         return value
 
-    return FieldRule(
-        f"a whole number {f'from {least} to {most}' if most < LARGEST else f'of at least {least}'}", read
-    )
+    return FieldRule(f"a whole number from {least:,} to {most:,}", read)
 
 
 def _number(words: str, is_allowed: Callable[[Decimal], bool]) -> FieldRule:

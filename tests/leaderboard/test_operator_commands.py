@@ -244,6 +244,7 @@ class TestPolicy:
         ("said", "told"),
         [
             (["band_lo=0.9"], 'band_lo "0.9": must be below band_hi, 0.7'),
+            (["base_seed=99999999999999999999"], "use a whole number from 0 to 2,147,483,647"),
             (["band_hi=0.2"], 'band_hi "0.2": must be above band_lo, 0.3'),
             (
                 ["band_lo=0.9", "band_hi=0.8"],
@@ -251,7 +252,7 @@ class TestPolicy:
             ),
         ],
     )
-    def test_an_empty_band_is_told_of_what_was_set(self, run, toy, said, told):
+    def test_a_fault_tells_what_would_be_right(self, run, toy, said, told):
         with pytest.raises(CommandError) as refusal:
             run("policy", "toy", "--set", *said)
         assert told in str(refusal.value)
