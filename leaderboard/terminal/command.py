@@ -20,7 +20,6 @@ from leaderboard.studies.models import Study
 
 USAGE = 2
 MAX_PORT = 65_535
-MAX_COUNT = 1_000
 
 
 class ServiceCommand(BaseCommand):
@@ -143,16 +142,26 @@ def reading(file: Path, expected: str, *, folders: bool = False) -> Iterator[Non
         raise CommandError(why, returncode=USAGE) from error
 
 
-def port(text: str) -> int:
-    if not 1 <= (number := int(text)) <= MAX_PORT:
-        raise ArgumentTypeError(f"use a port from 1 to {MAX_PORT}")
-    return number
+def file_path(text: str) -> Path:
+    if not text:
+        raise ArgumentTypeError("the path is empty: name a file")
+    return Path(text)
 
 
-def count(text: str) -> int:
-    if not 1 <= (number := int(text)) <= MAX_COUNT:
-        raise ArgumentTypeError(f"use a number from 1 to {MAX_COUNT}")
-    return number
+def whole(least: int, most: int, noun: str = "number") -> Callable[[str], int]:
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if not least <= number <= most:
+            raise ArgumentTypeError(f"use a {noun} from {least} to {most}")
+        return number
+
+    return read
+
+
+port = whole(1, MAX_PORT, "port")
 
 
 def check_slug(slug: str) -> None:

@@ -379,6 +379,8 @@ def test_fifty_faults_are_printed_and_all_are_counted(db, run, tmp_path):
         (["tasks", "toy", "/dev/zero"], "longer than 16 MiB"),
         (["serve", "--port", "65536"], "use a port from 1 to 65535"),
         (["demo", "--serve", "--port", "0"], "use a port from 1 to 65535"),
+        (["validate", "toy", "--jobs", "99999999999"], "use a number from 1 to 64"),
+        (["load", "", "--benchmark", "toy"], "the path is empty: name a file"),
         (["demo", "--write", "/nowhere/outcomes.csv"], "Cannot write /nowhere/outcomes.csv"),
     ],
 )

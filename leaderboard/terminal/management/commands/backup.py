@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 from leaderboard.operations.backups import back_up
-from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.command import ServiceCommand, file_path
 from leaderboard.terminal.management.commands.export import check_free, replacing
 
 
@@ -14,7 +14,7 @@ class Command(ServiceCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", type=Path)
+        parser.add_argument("file", type=file_path)
         parser.add_argument("--force", action="store_true", help="replace what is there")
 
     def handle(self, *, file: Path, force: bool, **_: Any) -> None:

@@ -25,7 +25,7 @@ from leaderboard.studies.demonstration import write_history, write_newcomers
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.parsing.flat import AS_FOUND, TableOptions, add_table_options, table_options
 from leaderboard.terminal import demonstration
-from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.command import ServiceCommand, file_path
 from leaderboard.terminal.command import port as port_number
 from leaderboard.terminal.management.commands.export import replacing
 from leaderboard.terminal.management.commands.load import notes, read, store, summary
@@ -59,13 +59,15 @@ class Command(ServiceCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--file", type=Path, help="outcomes of your own: a flat file or a table")
+        parser.add_argument("--file", type=file_path, help="outcomes of your own: a flat file or a table")
         parser.add_argument("--only", metavar="NAME", help="which benchmark, if the file holds several")
         add_table_options(parser)
         parser.add_argument(
             "--example", choices=EXAMPLES, default=REAL, help=f"what to load without a file ({REAL})"
         )
-        parser.add_argument("--write", type=Path, help="only write the full runs of the example to this file")
+        parser.add_argument(
+            "--write", type=file_path, help="only write the full runs of the example to this file"
+        )
         parser.add_argument("--serve", action="store_true", help="then serve the pages, with the scheduler")
         parser.add_argument("--port", type=port_number, default=8000)
 

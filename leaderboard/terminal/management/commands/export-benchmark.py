@@ -5,7 +5,7 @@ from typing import Any
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.transfer import export_benchmark
 from leaderboard.studies.answers import words
-from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.command import BenchmarkCommand, file_path
 from leaderboard.terminal.management.commands.export import check_free, replacing
 
 
@@ -17,7 +17,7 @@ class Command(BenchmarkCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("file", type=Path)
+        parser.add_argument("file", type=file_path)
         parser.add_argument("--force", action="store_true", help="replace what is there")
 
     def handle(self, *, benchmark: Benchmark, file: Path, force: bool, **_: Any) -> None:

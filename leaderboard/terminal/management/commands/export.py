@@ -18,7 +18,7 @@ from leaderboard.studies.versions import versions_file
 from leaderboard.submissions.export import every_eval_ever
 from leaderboard.submissions.export.outcomes import ExportTransaction, OutcomeRows
 from leaderboard.submissions.export.streams import FORMATS, write_dataset
-from leaderboard.terminal.command import USAGE, BenchmarkCommand
+from leaderboard.terminal.command import USAGE, BenchmarkCommand, file_path
 
 FOLDERS = ("every-eval-ever", "hugging-face")
 
@@ -32,7 +32,9 @@ class Command(BenchmarkCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--format", choices=[*FORMATS, *FOLDERS], default="csv")
-        parser.add_argument("--output", type=Path, metavar="PATH", help="default: SLUG.csv, … or SLUG-FORMAT")
+        parser.add_argument(
+            "--output", type=file_path, metavar="PATH", help="default: SLUG.csv, … or SLUG-FORMAT"
+        )
         parser.add_argument("--force", action="store_true", help="replace what is there")
         parser.add_argument(
             "--with-subsets",

@@ -5,14 +5,14 @@ from typing import Any
 from leaderboard.called import PROGRAM
 from leaderboard.operations.transfer import import_benchmark
 from leaderboard.studies.answers import words
-from leaderboard.terminal.command import ServiceCommand, check_slug, reading
+from leaderboard.terminal.command import ServiceCommand, check_slug, file_path, reading
 
 
 class Command(ServiceCommand):
     help = "Read a file of `export-benchmark` and store the benchmark with its whole history, all or nothing."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", type=Path)
+        parser.add_argument("file", type=file_path)
         parser.add_argument("--slug", help="another name in addresses")
 
     def handle(self, *, file: Path, slug: str | None, **_: Any) -> None:

@@ -29,7 +29,7 @@ from leaderboard.submissions.parsing.flat import (
     table_options,
 )
 from leaderboard.submissions.parsing.importers import FLAT, FORMATS, Imported, ImportOptions, Source
-from leaderboard.terminal.command import USAGE, ServiceCommand, check_slug, fault_lines, reading
+from leaderboard.terminal.command import USAGE, ServiceCommand, check_slug, fault_lines, file_path, reading
 
 NAMED = {"agent": "name of the agent", "scaffold": "harness around the model", "model": "the model"}
 N_REPLAYED = 10  # agents, at least
@@ -53,7 +53,7 @@ class Command(ServiceCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("files", type=Path, nargs="+", metavar="PATH", help="files or folders")
+        parser.add_argument("files", type=file_path, nargs="+", metavar="PATH", help="files or folders")
         parser.add_argument("--benchmark", required=True, metavar="SLUG", help="its name in addresses")
         parser.add_argument(
             "--format", metavar="NAME", help=f"format, if not recognised: {', '.join(FORMATS)}"
@@ -77,7 +77,7 @@ class Command(ServiceCommand):
             help="take over agents that submitters own, and withdraw what these submitted",
         )
         parser.add_argument(
-            "--subsets", type=Path, metavar="FILE", help="the file that `export --with-subsets` wrote"
+            "--subsets", type=file_path, metavar="FILE", help="the file that `export --with-subsets` wrote"
         )
         add_table_options(parser)
 

@@ -14,8 +14,10 @@ from leaderboard.operations.replaying import replay, store_replay
 from leaderboard.studies.answers import WIDTH, as_text, progress_bar, replay_figures, words
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.parsing.flat import add_table_options, table_options
-from leaderboard.terminal.command import USAGE, ServiceCommand, check_slug, count
+from leaderboard.terminal.command import USAGE, ServiceCommand, check_slug, file_path, whole
 from leaderboard.terminal.management.commands.load import read
+
+MAX_SEEDS = 1_000
 
 
 class Command(ServiceCommand):
@@ -28,7 +30,11 @@ class Command(ServiceCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("benchmark", metavar="SLUG", help="benchmark with the rules")
         parser.add_argument(
-            "file", type=Path, nargs="?", metavar="FILE", help="full runs with dates: a flat file or a table"
+            "file",
+            type=file_path,
+            nargs="?",
+            metavar="FILE",
+            help="full runs with dates: a flat file or a table",
         )
         parser.add_argument("--only", metavar="NAME", help="which benchmark, if the file holds several")
         parser.add_argument(
@@ -36,7 +42,7 @@ class Command(ServiceCommand):
         )
         parser.add_argument(
             "--seeds",
-            type=count,
+            type=whole(1, MAX_SEEDS),
             metavar="N",
             help="number of replays to average over (10; 20 if dates are missing)",
         )

@@ -5,7 +5,7 @@ from typing import Any
 from leaderboard.called import PROGRAM
 from leaderboard.operations.backups import restore
 from leaderboard.schema import mismatch
-from leaderboard.terminal.command import ServiceCommand, reading
+from leaderboard.terminal.command import ServiceCommand, file_path, reading
 
 
 class Command(ServiceCommand):
@@ -15,7 +15,7 @@ class Command(ServiceCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", type=Path)
+        parser.add_argument("file", type=file_path)
 
     def handle(self, *, file: Path, **_: Any) -> None:
         with reading(file, "what `backup` wrote"):

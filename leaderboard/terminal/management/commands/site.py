@@ -25,7 +25,7 @@ from leaderboard.operations.services import measure_variance, recompute
 from leaderboard.pages.site import MANIFEST, write_site
 from leaderboard.studies.answers import progress_bar, words
 from leaderboard.submissions.parsing.flat import add_table_options, table_options
-from leaderboard.terminal.command import USAGE, ServiceCommand
+from leaderboard.terminal.command import USAGE, ServiceCommand, file_path
 from leaderboard.terminal.management.commands.demo import load_file
 from leaderboard.terminal.management.commands.recompute import board_text
 
@@ -40,7 +40,7 @@ class Command(ServiceCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("source", metavar="SOURCE", help="a file of outcomes, or the name of a benchmark")
-        parser.add_argument("--out", type=Path, default=Path("site"), help="the folder to write (site)")
+        parser.add_argument("--out", type=file_path, default=Path("site"), help="the folder to write (site)")
         parser.add_argument("--url", default="", help="where it will be served")
         parser.add_argument(
             "--validate",

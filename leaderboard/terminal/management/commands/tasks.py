@@ -6,7 +6,7 @@ from leaderboard.called import PROGRAM
 from leaderboard.operations.benchmarks import list_tasks
 from leaderboard.studies.answers import words
 from leaderboard.submissions.parsing.task_list import read_tasks
-from leaderboard.terminal.command import ServiceCommand, check_slug, reading
+from leaderboard.terminal.command import ServiceCommand, check_slug, file_path, reading
 
 
 class Command(ServiceCommand):
@@ -17,7 +17,7 @@ class Command(ServiceCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
-        parser.add_argument("file", type=Path)
+        parser.add_argument("file", type=file_path)
 
     def handle(self, *, benchmark: str, file: Path, **_: Any) -> None:
         check_slug(benchmark)

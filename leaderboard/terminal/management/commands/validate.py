@@ -7,8 +7,10 @@ from django.utils import timezone
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import validate
 from leaderboard.studies.answers import progress_bar
-from leaderboard.terminal.command import StudyCommand
+from leaderboard.terminal.command import StudyCommand, whole
 from leaderboard.terminal.printing import validation_text
+
+MAX_JOBS = 64
 
 
 class Command(StudyCommand):
@@ -17,7 +19,13 @@ class Command(StudyCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="number of processes")
+        parser.add_argument(
+            "--jobs",
+            type=whole(1, MAX_JOBS),
+            default=min(os.cpu_count() or 1, MAX_JOBS),
+            metavar="N",
+            help=f"number of processes, 1 to {MAX_JOBS}",
+        )
         parser.add_argument("--full", action="store_true", help="print all figures, and what they mean")
 
     def handle(self, *, benchmark: Benchmark, jobs: int, full: bool, **_: Any) -> None:

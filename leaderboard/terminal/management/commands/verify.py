@@ -13,7 +13,7 @@ from leaderboard.operations.corrections import draw as draw_tasks
 from leaderboard.studies.second_runs import N_FEWEST
 from leaderboard.submissions.parsing.flat import read_file
 from leaderboard.submissions.queries import is_verified
-from leaderboard.terminal.command import ServiceCommand, reading
+from leaderboard.terminal.command import ServiceCommand, file_path, reading
 
 
 class Command(ServiceCommand):
@@ -38,7 +38,7 @@ class Command(ServiceCommand):
         )
         way.add_argument(
             "--rerun",
-            type=Path,
+            type=file_path,
             metavar="FILE",
             help="a flat file with your own run of the tasks drawn: verify the submission if both runs agree "
             "within chance (1%%)",
