@@ -22,7 +22,7 @@ from leaderboard.catalog.models import (
     Task,
     folded,
 )
-from leaderboard.errors import Conflict
+from leaderboard.errors import Conflict, Refusal
 
 N_NAMED = 20  # agents or tasks named in one message
 
@@ -47,10 +47,19 @@ class AgentMismatch(Conflict):
     message = "An agent with this or a similar name already exists and differs."
 
 
+def require_address(slug: str) -> None:
+    """Refuse a name of a new benchmark that a command would take for an option."""
+    if not slug[:1].isalnum():
+        raise Refusal(
+            f"Invalid name for an address: {slug!r}. Begin with a letter or a digit.", code="not_a_slug"
+        )
+
+
 @transaction.atomic
 def get_or_create_benchmark(*, slug: str, title: str) -> tuple[Benchmark, bool]:
     benchmark, created = Benchmark.objects.get_or_create(slug=slug, defaults={"title": title})
     if created:
+        require_address(slug)
         Policy.objects.create(benchmark=benchmark, number=1)
     return benchmark, created
 

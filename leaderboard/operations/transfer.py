@@ -26,6 +26,7 @@ from leaderboard.accounts.services import get_or_create_user
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Agent, AgentAlias, Benchmark, Model, Policy, Scaffold, Task, folded
+from leaderboard.catalog.services import require_address
 from leaderboard.errors import Conflict, Refusal
 from leaderboard.notify import wake
 from leaderboard.operations.acting import acting
@@ -224,6 +225,7 @@ def import_benchmark(*, file: Path, slug: str | None) -> TransferCounts:
                 )
             address = slug or str(about["benchmark"])
             Benchmark._meta.get_field("slug").run_validators(address)
+            require_address(address)
             return _Arrival(archive, about, address).stored()
     except (*NO_FILE, *NO_ROWS, ValidationError) as error:
         raise Refusal(

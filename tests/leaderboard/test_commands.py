@@ -403,10 +403,10 @@ def test_a_port_that_another_program_has_is_refused_first(db, run, arguments, ho
     assert refused.value.returncode == 2
 
 
-@pytest.mark.parametrize("slug", ["my bench", "", "b" * 101])
+@pytest.mark.parametrize("slug", ["my bench", "", "-1", "_a", "b" * 101])
 def test_a_slug_must_fit_an_address(db, run, file, slug):
     with pytest.raises(CommandError, match="Invalid name for an address"):
-        run("load", str(file), "--benchmark", slug)
+        run("load", str(file), f"--benchmark={slug}")
 
 
 def test_a_pipe_with_a_name_is_read(db, run, file, tmp_path):
