@@ -1,18 +1,19 @@
 """What may be said in a body: each form checked whole, every fault told at once, as a submission's is."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from leaderboard.catalog.models import Weights
 from leaderboard.errors import Faulty
-from leaderboard.submissions.parsing.envelope import LINKS
+from leaderboard.submissions.parsing.envelope import LINKS, fault
 from leaderboard.submissions.parsing.flat import Fault, excerpt, name_rule
 
 MAX_TEXT = 5_000  # characters
 FAULTY = "The body has faults. Nothing was stored."
+ABSENT: dict[str, Any] = {"required": "is required", "null": "is required"}
 
 
 def no_controls(text: str) -> None:
@@ -29,6 +30,11 @@ class Words(serializers.CharField):
     """Text of a person, some signs long."""
 
     format = "words"
+    default_error_messages = ABSENT | {
+        "blank": "is empty",
+        "invalid": "must be text",
+        "max_length": "has more than {max_length:,} characters",
+    }
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"max_length": MAX_TEXT, "validators": [no_controls], **options})
@@ -41,6 +47,7 @@ class Words(serializers.CharField):
 
 class Name(Words):
     format = "name"
+    default_error_messages: ClassVar = {"invalid": "a name is text"}
 
     def __init__(self, **options: Any) -> None:
         super().__init__(max_length=255, trim_whitespace=False, validators=[keeps_names], **options)
@@ -52,6 +59,8 @@ class Reason(Words):
 
 
 class Truth(serializers.BooleanField):
+    default_error_messages = ABSENT | {"invalid": "must be true or false"}
+
     def to_internal_value(self, data: Any) -> bool:
         if not isinstance(data, bool):
             self.fail("invalid", input=data)
@@ -60,6 +69,8 @@ class Truth(serializers.BooleanField):
 
 class BodySerializer(serializers.Serializer):
     """A body; a field that is none is a fault."""
+
+    default_error_messages = ABSENT | {"invalid": "must be an object"}
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping) and (strange := sorted(map(str, set(data) - set(self.fields)))):
@@ -72,27 +83,31 @@ class BodySerializer(serializers.Serializer):
     def read(cls, body: Any) -> dict[str, Any]:
         """Return what was said, or raise Faulty."""
         if not isinstance(body, Mapping):
-            raise Faulty(FAULTY, faults=(Fault(None, "body", None, "must be a JSON object"),))
+            raise Faulty(FAULTY, faults=(fault("body", body, "must be a JSON object"),))
         form = cls(data=body)
         if not form.is_valid():
-            raise Faulty(FAULTY, faults=tuple(_faults(form.errors)))
+            raise Faulty(FAULTY, faults=tuple(_faults(form.errors, body)))
         return dict(form.validated_data)
 
 
-def _faults(errors: Mapping[str, Any], before: str = "") -> Iterator[Fault]:
-    for name, value in errors.items():
-        field = f"{before}{name}"
-        if isinstance(value, Mapping):
-            yield from _faults(value, f"{field}.")
+def _faults(errors: Mapping[str, Any], body: Any, before: str = "") -> Iterator[Fault]:
+    for name, found in errors.items():
+        if name == "non_field_errors":
+            field, value = before.rstrip("."), body
         else:
-            for rule in value:
-                where = before.rstrip(".") if name == "non_field_errors" else field
+            field, value = f"{before}{name}", body.get(name)
+        if isinstance(found, Mapping):
+            yield from _faults(found, value, f"{field}.")
+        else:
+            for rule in found:
                 # A rule may show the value, lone surrogates too.
-                yield Fault(None, where, None, str(rule).encode("utf-8", "backslashreplace").decode())
+                yield fault(field, value, str(rule).encode("utf-8", "backslashreplace").decode())
 
 
 @extend_schema_serializer(component_name="AgentSaid")
 class AgentBody(BodySerializer):
+    default_error_messages: ClassVar = {"invalid": "must be an object with name, scaffold and model"}
+
     name = Name(help_text="Its own on this benchmark.")
     scaffold = Name()
     model = Name()
@@ -104,7 +119,7 @@ class AgentBody(BodySerializer):
         allow_blank=True,
         default="",
         help_text="Of its model.",
-        error_messages={"invalid_choice": "must be open or closed"},
+        error_messages=ABSENT | {"invalid_choice": "must be open or closed"},
     )
 
 
@@ -149,7 +164,11 @@ class ReasonBody(BodySerializer):
 
 @extend_schema_serializer(component_name="ApprovalSaid")
 class ApprovalBody(BodySerializer):
-    variant = serializers.ChoiceField(["plain", "hysteresis"], help_text="Which of the proposed subsets.")
+    variant = serializers.ChoiceField(
+        ["plain", "hysteresis"],
+        help_text="Which of the proposed subsets.",
+        error_messages=ABSENT | {"invalid_choice": "must be plain or hysteresis"},
+    )
     reason = Reason()
 
 
@@ -162,7 +181,10 @@ class FreezeBody(BodySerializer):
 @extend_schema_serializer(component_name="PolicySaid")
 class PolicyBody(BodySerializer):
     values = serializers.DictField(
-        help_text="Fields of the policy to set; the others stay.", allow_empty=False
+        help_text="Fields of the policy to set; the others stay.",
+        allow_empty=False,
+        error_messages=ABSENT
+        | dict.fromkeys(("not_a_dict", "empty"), "must be an object with fields of the policy to set"),
     )
     reason = Reason()
 
@@ -171,6 +193,18 @@ class PolicyBody(BodySerializer):
 class ReportBody(BodySerializer):
     text = Words(help_text="What is wrong with the entry.")
     board = serializers.IntegerField(
-        min_value=1, max_value=2**31 - 1, required=False, allow_null=True, help_text="Number of the board."
+        min_value=1,
+        max_value=2**31 - 1,
+        required=False,
+        allow_null=True,
+        help_text="Number of the board.",
+        error_messages=dict.fromkeys(
+            ("invalid", "min_value", "max_value", "max_string_length"), "must be the number of a board"
+        ),
     )
-    contact = serializers.EmailField(required=False, allow_blank=True, help_text="Where one may ask back.")
+    contact = serializers.EmailField(
+        required=False,
+        allow_blank=True,
+        help_text="Where one may ask back.",
+        error_messages={"invalid": "must be an e-mail address", "null": "must be an e-mail address"},
+    )

@@ -250,6 +250,26 @@ def test_nothing_is_done_without_a_reason(ask, name):
     assert answer.json()["faults"][0]["field"] == "reason"
 
 
+@pytest.mark.parametrize(
+    ("name", "said", "value", "rule"),
+    [
+        ("assignments", {"agent": []}, None, "must be an object with name, scaffold and model"),
+        ("assignments", {"agent": {"name": 7}}, "7", "a name is text"),
+        ("freeze", {"frozen": "yes"}, "yes", "must be true or false"),
+        ("freeze", {"frozen": True, "reason": None}, None, "is required"),
+        ("policy", {"values": {}}, None, "must be an object with fields of the policy to set"),
+        ("approve", {"variant": "best"}, "best", "must be plain or hysteresis"),
+        ("reports", {"board": 0}, "0", "must be the number of a board"),
+        ("reports", {"contact": "ada"}, "ada", "must be an e-mail address"),
+        ("reports", {"text": ["x"]}, None, "must be text"),
+    ],
+)
+def test_a_fault_of_a_body_tells_the_value_and_the_rule(ask, name, said, value, rule):
+    answer = ask(name, "POST", body=BODIES[f"post_{name}"] | said)
+    assert answer.status_code == 422
+    assert (value, rule) in {(fault["value"], fault["rule"]) for fault in answer.json()["faults"]}
+
+
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS"])
 def test_other_methods(client, kept, method):
     for name in ("index", "benchmarks"):
