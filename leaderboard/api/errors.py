@@ -20,6 +20,7 @@ OWN_WORDS = {
     HTTPStatus.BAD_REQUEST: "The request is malformed, or its Host is not a name of this service.",
     HTTPStatus.NOT_FOUND: "Nothing is at this address. Check the path.",
 }
+WITHOUT_TOKEN = "This needs a token. Send it in the header: Authorization: Bearer bst_…"
 STATUS = (
     (Missing, HTTPStatus.NOT_FOUND),
     (Forbidden, HTTPStatus.FORBIDDEN),
@@ -51,6 +52,8 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
     if isinstance(error, exceptions.UnsupportedMediaType):
         taken = " and ".join(parser.media_type for parser in context["request"].parsers)
         error = exceptions.UnsupportedMediaType("", detail=f"{error.detail} Send {taken}.")
+    elif type(error) is exceptions.NotAuthenticated:
+        error.detail = exceptions.ErrorDetail(WITHOUT_TOKEN, error.default_code)
     elif isinstance(error, Http404):
         error = exceptions.NotFound()
     elif isinstance(error, PermissionDenied):

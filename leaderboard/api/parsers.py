@@ -5,7 +5,9 @@ of JSON, or as a field for each of its own, named by its path (`agent.name`).
 """
 
 import json
+import re
 from collections.abc import Mapping
+from math import isinf
 from tempfile import TemporaryFile
 from typing import IO, Any, NoReturn, cast
 
@@ -28,7 +30,7 @@ from rest_framework.request import Request
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing.envelope import fault
 from leaderboard.submissions.parsing.files import UploadedPart
-from leaderboard.submissions.parsing.flat import Fault, unique, whole_number
+from leaderboard.submissions.parsing.flat import Fault, excerpt, unique, whole_number
 
 MAX_BYTES = 16 * 2**20
 MAX_FILE_BYTES = 64 * 2**20
@@ -224,6 +226,8 @@ def require_length(request: Request) -> None:
             raise BodyTooLarge(f"A file is at most {MAX_FILE_BYTES // 2**20} MiB.")
     elif int(length) > MAX_BYTES:
         raise BodyTooLarge
+    elif int(length) == 0:
+        raise ParseError("The body is empty. Send a JSON object.")
 
 
 def require_few_values(body: bytes) -> None:
@@ -235,19 +239,57 @@ def require_few_values(body: bytes) -> None:
 def parse_json(body: bytes) -> Any:
     require_few_values(body)
     try:
-        return json.loads(
-            body.decode("utf-8"),
-            parse_int=whole_number,
-            parse_constant=_refuse_constant,
-            object_pairs_hook=unique,
-        )
+        text = body.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ParseError(f"The body is not UTF-8 text: byte {error.start}.") from error
+    try:
+        return json.loads(text, object_pairs_hook=unique, **NUMBERS)
     except RecursionError as error:
         raise ParseError("The body is nested too deeply.") from error
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise ParseError(f"The body is not JSON: {error}.") from error
+    except ValueError as error:
+        raise ParseError(f"The body is not JSON: {_with_place(text) or error}.") from error
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if isinf(number):
+        raise ValueError(f"{excerpt(text)} is too large for a number")
+    if not number and MANTISSA.match(text):
+        raise ValueError(f"{excerpt(text)} is too small for a number: write 0")
+    return number
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
+
+
+NUMBERS: dict[str, Any] = {
+    "parse_int": whole_number,
+    "parse_float": _float,
+    "parse_constant": _refuse_constant,
+}
+MANTISSA = re.compile(r"-?[0.]*[1-9]")
+TOKEN = re.compile(r'(?P<text>"(?:[^"\\]++|\\.)*+")(?P<colon>\s*:)?|(?P<number>[-+.\w]+)|[{}]')
+
+
+def _with_place(text: str) -> json.JSONDecodeError | None:
+    """Look for the first key or number that was refused: its reader is not told where it stands."""
+    keys: list[set[str]] = []
+    for token in TOKEN.finditer(text):
+        try:
+            if token[0] == "{":
+                keys.append(set())
+            elif token[0] == "}":
+                keys.pop()
+            elif token.lastgroup == "number":
+                json.loads(token["number"], **NUMBERS)
+            elif token.lastgroup == "colon":
+                key = json.loads(token["text"])
+                if key in keys[-1]:
+                    unique([(key, None)] * 2)
+                keys[-1].add(key)
+        except ValueError as error:
+            return json.JSONDecodeError(str(error), text, token.start())
+    return None

@@ -70,12 +70,16 @@ def envelope_faults(
             no_ids.append(fault(field, value, rule))
     return [
         *_strange("", fields, known, "is not a field of a submission"),
-        *(fault(name, None, "is required") for name in required if fields.get(name) in (*NOTHING, [], {})),
+        *(fault(name, None, "is required") for name in required if is_absent(name, fields.get(name))),
         *_agent(fields, is_required="agent" in required),
         *no_ids,
         *_links(fields),
         *_embargo(fields, as_of),
     ]
+
+
+def is_absent(field: str, value: object) -> bool:
+    return value in (*NOTHING, {}) or (field != "agent" and value == [])
 
 
 def fault(field: str, value: object, rule: str) -> Fault:
@@ -108,7 +112,7 @@ def _strange(where: str, value: Mapping[str, Any], known: Collection[str], rule:
 def _agent(fields: Mapping[str, Any], *, is_required: bool) -> Iterator[Fault]:
     agent = fields.get("agent")
     if not isinstance(agent, Mapping):
-        if agent not in (*NOTHING, []):  # which is a fault of its own: absent
+        if agent not in NOTHING:  # which is a fault of its own: absent
             yield fault("agent", agent, "must be an object with name, scaffold and model")
         return
     if is_required:

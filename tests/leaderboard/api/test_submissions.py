@@ -66,6 +66,7 @@ FAULTS = [
     ({"submitted_at": f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%d}"}, None, "submitted_at", "future"),
     ({"submitted_at": "2020-01-01"}, None, "submitted_at", "30 days"),
     ({"agent": "newcomer"}, None, "agent", "object"),
+    ({"agent": []}, None, "agent", "must be an object with name, scaffold and model"),
     ({"agent": {"name": "a", "scaffold": "b"}}, None, "agent.model", "required"),
     (
         {"agent": {"name": "a", "scaffold": "b", "model": "c", "colour": "d"}},
@@ -323,6 +324,7 @@ class TestTokens:
         response = post(body(), token=None)
         assert response.status_code == 401
         assert response["WWW-Authenticate"].startswith("Bearer")
+        assert "Authorization: Bearer bst_…" in response.json()["detail"]
         assert response["Content-Type"] == "application/problem+json"
 
     def test_mistyped(self, post, submit_token):
@@ -359,8 +361,11 @@ class TestBodies:
         [
             (b"{", "not JSON"),
             (b"", ""),
-            (b'{"outcomes": NaN}', "NaN"),
-            (b'{"a": 1, "a": 2}', "twice"),
+            (b'{"outcomes": NaN}', "NaN is not a JSON number: line 1 column 14"),
+            (b'{"a": 1, "a": 2}', 'the key "a" appears twice in one object: line 1 column 10'),
+            (b'{"a": ["{", {"a": 1}],\n"b": 1e999}', "1e999 is too large for a number: line 2 column 6"),
+            (b'[{"a": 1e-400}]', "1e-400 is too small for a number: write 0: line 1 column 8"),
+            (b"[" + b"9" * 5000 + b"]", "a number has too many digits: 5,000: line 1 column 2"),
             (b"\xff\xfe{", "UTF-8"),
             (b"[" * 100_000, "nested"),
         ],
@@ -370,6 +375,13 @@ class TestBodies:
         assert response.status_code in (400, 411, 422)
         assert response["Content-Type"] == "application/problem+json"
         assert words in response.json()["detail"]
+
+    def test_empty(self, post):
+        response = post("", CONTENT_LENGTH="0")
+        assert (response.status_code, response.json()["detail"]) == (
+            400,
+            "The body is empty. Send a JSON object.",
+        )
 
     @pytest.mark.parametrize("depth", [*range(100, 1100, 50), 5_000])
     def test_nesting_is_refused_at_any_depth(self, post, depth):
