@@ -1,5 +1,6 @@
 """A benchmark: its tasks from a list, what is said about it, its switches, and tasks that count no more."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -9,6 +10,7 @@ from django.core.validators import validate_slug
 from django.db import models, transaction
 
 from leaderboard.accounts.models import User
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import TASKS_LISTED, Benchmark, Task, Visibility
 from leaderboard.catalog.services import (
     N_NAMED,
@@ -160,7 +162,9 @@ def retire(*, task: Task, by: User | None, reason: str, as_of: datetime) -> Task
     locked = _locked(task)
     if locked.retired_at:
         raise Conflict(
-            f"{locked.name!r} is retired since {locked.retired_at:%Y-%m-%d}.", code="retired_already"
+            f"{locked.name!r} is retired since {locked.retired_at:%Y-%m-%d}. To count it again: "
+            f"{PROGRAM} retire {locked.benchmark} {shlex.quote(locked.name)} --restore --reason TEXT",
+            code="retired_already",
         )
     if not locked.benchmark.tasks.filter(retired_at=None).exclude(pk=locked.pk).exists():
         raise Conflict(

@@ -89,12 +89,12 @@ class ActionCommand(BenchmarkCommand):
         action = self.undo_action if self.undo_action and options[self.undo_flag] else self.action
         row = type(self).find(benchmark, options[self.row])
         request = ActionRequest(row, None, options, timezone.now())
-        for sentence in action.preview(request).sentences if action.preview else []:
-            self.stdout.write(sentence)
+        lines = [*action.preview(request).sentences] if action.preview else []
         if not (action.preview and options["dry_run"]):
-            self.stdout.write(action.perform(request).text)
+            lines.append(action.perform(request).text)
             if action.moves_board:
-                self.stdout.write(f"Next: {PROGRAM} recompute {benchmark}")
+                lines.append(f"Next: {PROGRAM} recompute {benchmark}")
+        self.stdout.write("\n".join(lines))
 
 
 class StudyCommand(BenchmarkCommand):

@@ -1,6 +1,9 @@
 """A broken task is taken out of the count, and back."""
 
+from io import StringIO
+
 import pytest
+from django.core.management import CommandError, call_command
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Conflict, Missing, Refusal
@@ -83,8 +86,12 @@ def test_refusals(small):
     with refused(Conflict, "not_retired"):
         restore(task=last(small), by=None, reason="why not")
     retire(task=last(small), by=None, reason="broken", as_of=AS_OF)
-    with refused(Conflict, "retired_already", match="since 2026-06-01"):
+    with refused(Conflict, "retired_already", match="since 2026-06-01.*retire toy t02 --restore"):
         retire(task=last(small), by=None, reason="broken", as_of=AS_OF)
+    out = StringIO()
+    with pytest.raises(CommandError, match="is retired since"):
+        call_command("retire", "toy", "t02", "--reason", "broken", stdout=out)
+    assert not out.getvalue()  # nothing of what a first retirement would have done
     retire(task=task_of(small, "t01"), by=None, reason="broken", as_of=AS_OF)
     with refused(Conflict, "last_task"):
         retire(task=task_of(small, "t00"), by=None, reason="broken", as_of=AS_OF)
