@@ -44,7 +44,8 @@ def latest_board(benchmark: Benchmark) -> Board:
 def board_numbered(benchmark: Benchmark, number: int) -> Board:
     if board := boards_of(benchmark).filter(number=number).first():
         return board
-    raise NoSuchBoard(f"There is no board {number} of {benchmark}.")
+    latest = latest_board(benchmark).number
+    raise NoSuchBoard(f"There is no board {number} of {benchmark}. The latest is {latest}.")
 
 
 def withdrawn_agents(benchmark: Benchmark) -> set[int]:

@@ -71,8 +71,14 @@ def restore(file: Path) -> None:
             f"{file} is a part of a database: it lacks the rows of {min(lacking)}.", code="no_backup"
         )
     if n_tables := _n_tables():
+        way = (
+            "Set BANDSTAND_HOME to a new folder."
+            if settings.EMBEDDED
+            else "Make an empty one (createdb NAME) and name it in DATABASE_URL."
+        )
         raise Conflict(
-            f"The database is not empty: it has {n_tables} tables, views or sequences.", code="not_empty"
+            f"The database is not empty: it has {n_tables} tables, views or sequences. {way}",
+            code="not_empty",
         )
     whole = ("--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges")
     _run(program, *whole, f"--dbname={_address()}", "--", str(file))

@@ -170,7 +170,9 @@ def _reading() -> Iterator[None]:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         message = f"there is no {error}" if isinstance(error, KeyError) else str(error)
         raise Refusal(
-            f"This is not a file of subset versions: {message}.", code="no_versions_file"
+            f"This is not a file of subset versions: {message}. Give the one that "
+            "`export --with-subsets` wrote.",
+            code="no_versions_file",
         ) from error
 
 

@@ -58,6 +58,8 @@ def test_from_file_to_board(db, run, file):
         "Next: manage.py variance toy (sources of error)",
     ]
     board = run("standings", "toy")
+    with pytest.raises(CommandError, match=r"no board 9 of toy\. The latest is 1"):
+        run("standings", "toy", "--board", "9")
     assert re.search(r"^● +1 +1–\d+ +a15 ", board, re.MULTILINE)
     explained = run("standings", "toy", "--explain")
     assert "Phase: ongoing." in explained
@@ -381,6 +383,7 @@ def test_fifty_faults_are_printed_and_all_are_counted(db, run, tmp_path):
         (["demo", "--serve", "--port", "0"], "use a port from 1 to 65535"),
         (["validate", "toy", "--jobs", "99999999999"], "use a number from 1 to 64"),
         (["load", "", "--benchmark", "toy"], "the path is empty: name a file"),
+        (["load", "/dev/null", "--benchmark", "toy"], "/dev/null has a fault"),
         (["demo", "--write", "/nowhere/outcomes.csv"], "Cannot write /nowhere/outcomes.csv"),
     ],
 )

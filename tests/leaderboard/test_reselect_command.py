@@ -77,7 +77,7 @@ def test_rejected_and_outdated(drifted, run, unreplayed):
         (["--propose", " "], "A reason is required", 1),
         (["--approve", "1", "--variant", "plain"], "--reason is empty", 1),
         (["--approve", "1", "--reason", "agreed"], "--approve needs --variant plain or hysteresis", 2),
-        (["--reject", "999999", "--reason", "no"], "Unknown proposal 999999 on toy", 1),
+        (["--reject", "999999", "--reason", "no"], "Unknown proposal 999999 on toy. None is open.", 1),
         (["--propose", "by hand"], "The ranking tasks are not fixed yet", 1),
     ],
 )

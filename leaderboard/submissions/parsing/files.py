@@ -56,8 +56,8 @@ NO_SUCH_TASK = "unknown task"
 class KnownTasks:
     """Says of a name why it is no task, with the tasks near the first few such names; None: it is one."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self.names = set(names)
+    def __init__(self, names: Iterable[str], benchmark: str) -> None:
+        self.names, self._listed = set(names), f"; all are at /api/v1/benchmarks/{benchmark}/tasks"
         self._explained: dict[str, str] = {}
 
     def __call__(self, name: str) -> str | None:
@@ -67,7 +67,7 @@ class KnownTasks:
             matches = process.extract(name, self.names, limit=None, score_cutoff=NEAR)
             near = sorted((-score, match) for match, score, _ in matches)[:3]
             named = " or ".join(f'"{match}"' for _, match in near)
-            hint = f". Did you mean {named}?" if near else ""
+            hint = f". Did you mean {named}?" if near else self._listed
             self._explained[name] = NO_SUCH_TASK + hint
         return self._explained.get(name, NO_SUCH_TASK)
 
@@ -127,7 +127,7 @@ def _rows(
     absent = dict.fromkeys(COLUMN.values())
     constants = {"benchmark": benchmark, "submitted_at": as_of, **absent, **columns_of(body)}
     try:
-        known = KnownTasks(tasks)
+        known = KnownTasks(tasks, benchmark)
         flat = from_records(outcomes, constants=constants, as_of=as_of, limits=SUBMISSION, strange_task=known)
     except FlatFileError as error:
         return None, error.faults, error.n_faults
@@ -183,7 +183,7 @@ def read_upload(
     """
     name = _name(upload, form)
     faults = envelope_faults(fields, as_of=as_of)
-    known = KnownTasks(tasks)
+    known = KnownTasks(tasks, benchmark.slug)
     faulty = {
         column
         for key, column in COLUMN.items()

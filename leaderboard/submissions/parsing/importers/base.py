@@ -53,7 +53,8 @@ class Source:
         `in_full`: files are shown by their whole paths. `progress` counts the files of a folder.
         """
         self.root, self.in_full, self.siblings = path, in_full, called is None
-        self.called = on_one_line(called or (str(path) if in_full else path.name or str(path)))
+        is_plain = path.is_file() or path.is_dir()
+        self.called = on_one_line(called or (is_plain and not in_full and path.name) or str(path))
         self.format, self.others = "", dict[str, list[Path]]()
         self.limits: Limits = FILE
         self.progress: Progress | None = None
@@ -134,7 +135,8 @@ class Source:
 
 def _entries(folder: Path | str, called: str, depth: int = 0) -> Iterator[os.DirEntry[str]]:
     if depth >= MAX_NESTED:
-        raise faulty_file(called, (Fault(None, None, None, f"folders lie more than {MAX_NESTED} deep"),))
+        rule = on_one_line(f"folders lie more than {MAX_NESTED} deep: {folder}")
+        raise faulty_file(called, (Fault(None, None, None, rule),))
     with os.scandir(folder) as entries:
         entries_sorted = sorted(islice(entries, MAX_ENTRIES + 1), key=lambda entry: entry.name)
     for entry in entries_sorted:

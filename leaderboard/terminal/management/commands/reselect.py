@@ -66,7 +66,7 @@ class Command(BenchmarkCommand):
         elif waiting := open_proposal(benchmark):
             text = comparison_text(Comparison(waiting))
         else:
-            text = f"No proposal for {benchmark}.\nNext: {PROGRAM} reselect {benchmark} --propose REASON"
+            text = f"No proposal for {benchmark}.\nNext: {_making(benchmark)}"
         self.stdout.write(text)
 
 
@@ -92,12 +92,18 @@ def _approve(benchmark: Benchmark, number: int, variant: str | None, reason: str
     )
 
 
+def _making(benchmark: Benchmark) -> str:
+    return f"{PROGRAM} reselect {benchmark.slug} --propose REASON"
+
+
 def _proposal(benchmark: Benchmark, number: int) -> Reselection:
     proposal = benchmark.reselections.select_related("previous").filter(pk=number).first()
     if proposal is None:
-        raise CommandError(
-            f"Unknown proposal {number} on {benchmark.slug}. `reselect {benchmark.slug}` shows the open one."
+        waiting = open_proposal(benchmark)
+        hint = (
+            f"The open one is {waiting.pk}." if waiting else f"None is open. Make one: {_making(benchmark)}"
         )
+        raise CommandError(f"Unknown proposal {number} on {benchmark.slug}. {hint}")
     return proposal
 
 
@@ -198,7 +204,7 @@ def _some(rows: list[Plain]) -> list[Plain] | None:
 def _next(comparison: Comparison) -> Iterator[str]:
     if comparison.obstacle:
         yield f"Cannot be approved: {comparison.obstacle}."
-        yield f"Next: {PROGRAM} reselect {comparison.row.benchmark.slug} --propose REASON"
+        yield f"Next: {_making(comparison.row.benchmark)}"
         return
     command = f"{PROGRAM} reselect {comparison.row.benchmark.slug}"
     for one in comparison.variants:
