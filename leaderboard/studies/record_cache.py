@@ -184,6 +184,7 @@ class AgentRowCache:
         rows = AgentScores.objects.filter(agent__benchmark=benchmark)
         stored = recent.of(rows) if recent else list(rows)
         self.stored = {(one.key, one.under): one for one in stored}
+        self.of_agents = {(one.agent_id, one.key, one.under) for one in stored}  # a merge leaves others' rows
         self.counts_by_key = {one.key: one.content["held"] for one in self.stored.values()}
         self.rows: dict[tuple[str, str], AgentRow] = {}
         self.known: dict[bytes, bytes] = {}
@@ -236,7 +237,11 @@ class AgentRowCache:
         missing = [pk for pk, name in names.items() if name not in self.rows and name not in self.stored]
         for some in self._read_at_once(missing, delivered):
             reduce(some, _source({pk: delivered[pk] for pk in some}, tasks, self.settings), keys)
-        stale = {pk: name for pk, name in names.items() if name not in self.stored}
+        stale = {
+            pk: name
+            for pk, name in names.items()
+            if name not in self.stored or (pk, *name) not in self.of_agents
+        }
         rows = [self.line(name) for name in names.values()]
         return compared, rows, Stale(self, stale, data_version, len(tasks))
 

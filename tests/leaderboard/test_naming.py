@@ -16,6 +16,7 @@ from leaderboard.operations.naming import (
     rename,
 )
 from leaderboard.studies.history import moments
+from leaderboard.studies.outcomes import read_outcomes
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import deliveries, live_outcomes
 from tests.leaderboard.world import World
@@ -195,6 +196,16 @@ class TestMerge:
         far = agent_named(Benchmark.objects.get(slug="elsewhere"), "far")
         with refused(Conflict, "cannot_merge", match="different benchmarks"):
             merge(agent=agent("right"), into=far, by=None, reason="?", as_of=AS_OF)
+
+    def test_pages_show_the_other_agent_where_all_that_counts_was_the_merged_ones(self, toy):
+        load_text(csv_text({"left": "1" * 20}))
+        load_text(csv_text({"right": "1" * 20}))
+        unload_latest(benchmark=toy, by=None, reason="twice", as_of=AS_OF)
+        recomputed()
+        merged("left", "right")
+        recomputed()
+        read = read_outcomes(toy)
+        assert (read.n_unread, agent("right") in read.agents) == (0, True)
 
     def test_what_was_merged_may_be_taken_back(self, halves):
         merged("left", "right")
