@@ -18,7 +18,7 @@ from analytics.names import without_case
 from leaderboard.accounts.models import User
 from leaderboard.called import PROGRAM, set_command
 from leaderboard.catalog.models import Agent, Benchmark, MissingPlaces, Policy
-from leaderboard.catalog.queries import MAX_NAMED, benchmark_of, policy_in_force
+from leaderboard.catalog.queries import MAX_NAMED, active_tasks, benchmark_of, policy_in_force
 from leaderboard.catalog.services import (
     AgentDescription,
     complete_agents,
@@ -160,13 +160,32 @@ def _decide_missing(
     after, undo = _with_nothing_missing(before, loads) or with_missing_decided(benchmark)
     if not after.resolved_from:
         return
-    if undo or dry_run:
-        yield f"{after.resolved_from.removeprefix('auto: ')}."
+    why = after.resolved_from.removeprefix("auto: ")
+    n_ranked, _, n_agents, *_ = why.split()
+    if undo:
+        yield f"{_decided(before, after)}: {why}."
+    elif n_ranked != n_agents:
+        setting = [f"missing={MissingPlaces.ZERO_LOADED}"]
+        yield f"{why}. To count missing results as failures: {set_command(benchmark.slug, setting)}"
+    elif dry_run:
+        yield f"{why}."
     if before.missing == MissingPlaces.AUTO:
         after.created_at = as_of  # it holds for what was delivered with it
         put_in_force(policy=after, by=by, reason=reason)
         if undo and not dry_run:
             yield f"To undo: {undo}"
+
+
+def _decided(before: Policy, after: Policy) -> str:
+    """Say what a load decided: which tasks count, or what missing results count as."""
+    parts = []
+    if after.universe is not None and before.universe is None:
+        n = active_tasks(before.benchmark).count() - len(after.universe)
+        parts.append(f"{words.counted(n, 'task')} {'is' if n == 1 else 'are'} left out")
+    if after.missing != MissingPlaces.GAP:
+        parts.append("missing results count as failures")
+    text = " and ".join(parts)
+    return text[:1].upper() + text[1:]
 
 
 def _uncounted_tasks(universe: list[str] | None, benchmark: Benchmark, loads: list["_Load"]) -> Iterator[str]:

@@ -4,6 +4,7 @@ An agent gets another name, or two are one; old names stay known. A name may be 
 may not know yet, or by an assignment that came to nothing.
 """
 
+import shlex
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from secrets import token_hex
@@ -14,6 +15,7 @@ from django.db.models.functions import Lower
 
 from analytics.names import alike, forms, without_case
 from leaderboard.accounts.models import User
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Agent, AgentAlias, Benchmark, folded
 from leaderboard.catalog.services import look_alikes, refuse_look_alikes
 from leaderboard.errors import Conflict, Missing, Refusal
@@ -114,11 +116,19 @@ def _locked(agents: Iterable[Agent]) -> list[Agent]:
 
 
 def _check_free(agent: Agent, name: str) -> None:
-    others = agent.benchmark.agents.exclude(pk=agent.pk).values_list("name", flat=True)
+    others = agent.benchmark.agents.exclude(pk=agent.pk).values_list("name", "merged_into__name", "name")
     gone = AgentAlias.objects.filter(benchmark=agent.benchmark).exclude(agent=agent)
-    for other in (*others, *gone.values_list("name", flat=True)):
+    for other, merged_into, now in (
+        *others,
+        *gone.values_list("name", "agent__merged_into__name", "agent__name"),
+    ):
         if without_case(other) == without_case(name):
-            raise Conflict(f"Another agent has or had the name {other!r}.", code="name_taken")
+            names = shlex.join([str(agent.benchmark), agent.name, merged_into or now])
+            raise Conflict(
+                f"Another agent has or had the name {other!r}. "
+                f"To join them: {PROGRAM} merge {names} --reason TEXT",
+                code="name_taken",
+            )
 
 
 def _alias(agent: Agent, name: str, *, by: User | None, reason: str, as_of: datetime) -> None:

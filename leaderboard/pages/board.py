@@ -13,7 +13,6 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 
-from leaderboard import called
 from leaderboard.boards.export import as_csv
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.queries import (
@@ -137,8 +136,6 @@ def _sentences(page: dict[str, Any]) -> dict[str, Any]:
     board, standings, target = page["board"], page["standings"], page["target"]
     policy = board.policy
     in_batches = policy.assignment != Assigning.STAGED or board.n_complete >= policy.staged_from
-    # Visitors of files change nothing.
-    command = None if called.is_site_of_file else partial(set_command, board.benchmark.slug)
     is_full = board.benchmark.full_runs_only_at or not in_batches
     return {
         "verdict_parts": words.headline_parts(standings, target),
@@ -151,7 +148,7 @@ def _sentences(page: dict[str, Any]) -> dict[str, Any]:
         "tasks": words.tasks_of(standings, target),
         "trust": words.trust_text(standings),
         "ranks_text": words.confidence_text(standings, target),
-        "notices": words.other_notices(standings, command),
+        "notices": words.other_notices(standings),
         "next_step": words.next_step_text(standings, partial(set_command, board.benchmark.slug)),
         "phase": words.phase_text(standings, Assigning.FULL if is_full else policy.assignment),
         "trials": words.trials_text(standings.trials),

@@ -278,7 +278,10 @@ def _beyond(record: Record, facets: Sequence[Facet], n_trials: int) -> float:
 
 def _why_unknown(k: int, n_often: int) -> str:
     if k < N_TASKS_OMEGA:
-        return f"run-to-run noise cannot be measured: that takes {N_TASKS_OMEGA} ranking tasks, not {k}"
+        return (
+            f"run-to-run noise on the ranking tasks cannot be measured: that takes {N_TASKS_OMEGA} of them, "
+            f"not {k}"
+        )
     if n_often >= N_AGENTS_OMEGA:
         return "agents with repeated trials pass all of these tasks, or none"
     so_far = f" ({n_often} so far)" if n_often else ""

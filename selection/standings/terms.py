@@ -191,8 +191,11 @@ def money(amount: float) -> str:
 
 
 def tasks_of(board: Standings, target: str) -> str:
-    """Return the task set of a target, as it follows every score."""
-    return task_set(target, board.targets[target].n_tasks)
+    """Return the task set of a target, as it follows every score; 13 of 20 tasks where tasks are left out."""
+    n = board.targets[target].n_tasks
+    if target == "full" and board.n_left_out:
+        return f"{n:,} of {n + board.n_left_out:,} tasks"
+    return task_set(target, n)
 
 
 def task_set(target: str, n_tasks: int) -> str:

@@ -93,6 +93,8 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, s
     on = "" if target == "full" else f" on {tasks_of(board, target)}"
     score, reason = score_text(best.at[target]), sentence(board.targets[target].reason)
     if len(ranked) == 1:
+        if len(board.agents) > 1:
+            return f"Only {best.agent} is ranked:", f"{score}{on}."
         return "One agent so far:", f"{best.agent}, {score}{on}."
     first = [line for line in named if line.agent in board.targets[target].may_be_first]
     agents, above = _counted(board, named, ranked, target), _above(board, target, ranked)
@@ -186,7 +188,9 @@ def could_be_first(board: Standings) -> str:
     if not named:
         return f"no {_one_of(board) if ranked else 'agent'} is ranked yet"
     if len(named) == 1:
-        return "one agent so far" if len(ranked) == 1 else f"one {_one_of(board)} so far"
+        if len(ranked) > 1:
+            return f"one {_one_of(board)} so far"
+        return "only one agent is ranked" if len(board.agents) > 1 else "one agent so far"
     n_first = sum(line.agent in board.targets[board.target].may_be_first for line in named)
     agents = _counted(board, named, ranked, board.target)
     if not n_first:
@@ -598,17 +602,19 @@ def unheard_text(board: Standings, n: int) -> str:
 def other_notices(board: Standings, command: "Command | None" = None) -> tuple[str, ...]:
     """Return the notices but for what the headline says already: who is not ranked.
 
-    command: of the operator, by which the first notice says how it is undone what counts as a failure, and
+    command: of the operator, by which two notices say how they are undone: what counts as a failure, and
         which tasks count.
     """
     ranked_notice = unranked_text(board, of=True)
-    notices = tuple(text for text in board.notices if text != ranked_notice)
-    decided = {"missing=gap": board.n_missing_failed, "universe=all": board.n_left_out}
-    undo = [setting for setting, n in decided.items() if n]
-    if not (command and undo):
-        return notices
-    first = " ".join(notices[: len(undo)])
-    return (f"{first} To undo: `{command(undo)}`", *notices[len(undo) :])
+    undo = {"missing=gap": sentence(failed_text(board.n_missing_failed))}
+    if board.n_left_out:
+        undo["universe=all"] = f"{board.n_tasks} of {board.n_tasks + board.n_left_out} tasks are active"
+
+    def with_undo(text: str) -> str:
+        setting = next((one for one, start in undo.items() if start and text.startswith(start)), "")
+        return f"{text} To undo: `{command([setting])}`" if command and setting else text
+
+    return tuple(with_undo(text) for text in board.notices if text != ranked_notice)
 
 
 def elsewhere(ran: str, compared: Sequence[str]) -> str:

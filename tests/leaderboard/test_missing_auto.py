@@ -97,7 +97,9 @@ def test_a_void_result_is_a_failure_and_the_board_says_how_to_undo_it(client, db
     undo = "manage.py policy toy --set missing=gap"
     said = f"10 missing results count as failures. To undo: `{undo}`"
     assert said in " ".join(run("standings", "toy").split())
-    assert said.replace("`", "<code>", 1).replace("`", "</code>") in client.get("/b/toy").content.decode()
+    page = client.get("/b/toy").content.decode()
+    assert "10 missing results count as failures." in page
+    assert "To undo" not in page  # visitors change nothing
     policy = policy_in_force(board.benchmark)
     assert policy.resolved_from == (
         "auto: 1 of 6 agents can be ranked on all 20 tasks, 6 of 6 if missing results count as failures"
@@ -112,13 +114,14 @@ def test_a_void_result_is_a_failure_and_the_board_says_how_to_undo_it(client, db
     assert n_ranked(recomputed()) == 6
 
 
-def test_visitors_of_a_folder_of_pages_are_not_told_how_to_undo_it(client, db, monkeypatch):
-    monkeypatch.setattr("leaderboard.called.is_site_of_file", True)
-    load_text(csv_text(CASES["void"][0]), missing="auto")
+def test_each_notice_says_how_it_is_undone_itself(db):
+    load_text(csv_text(CASES["absent"][0]), missing="auto")
+    run("policy", "toy", "--set", "missing=zero")
     recomputed()
-    page = client.get("/b/toy").content.decode()
-    assert "10 missing results count as failures." in page
-    assert "To undo" not in page
+    printed = " ".join(run("standings", "toy").split())
+    assert printed.count("To undo") == 1
+    assert "tasks are active, those named; left out: " in printed.partition("To undo")[0]
+    assert "To undo: `manage.py policy toy --set universe=all`" in printed
 
 
 def test_where_nobody_is_ranked_every_face_says_why_once_and_what_to_do(client, db):
@@ -148,6 +151,7 @@ def test_a_dry_run_tells_the_sizes_of_both_boards_and_stores_nothing(db, tmp_pat
     file.write_text(csv_text(CASES["both"][0]))
     printed = run("load", str(file), "--benchmark", "toy", "--dry-run")
     assert (
+        "12 tasks are left out and missing results count as failures: "
         "0 of 6 agents can be ranked on all 30 tasks, 6 of 6 on the 18 that nearly all agents have if "
         "missing results count as failures.\n"
     ) in printed
@@ -155,6 +159,16 @@ def test_a_dry_run_tells_the_sizes_of_both_boards_and_stores_nothing(db, tmp_pat
     printed = run("load", str(file), "--benchmark", "toy")
     assert "To undo: manage.py policy toy --set missing=gap universe=all\n" in printed
     assert "counts results so" not in printed
+
+
+def test_a_load_that_decides_nothing_says_who_cannot_be_ranked(db, tmp_path):
+    file = tmp_path / "toy.csv"
+    file.write_text(csv_text({"whole": FIRST} | {f"a{i}": "10" * 4 + "." * (i + 4) for i in range(6)}))
+    printed = run("load", str(file), "--benchmark", "toy")
+    assert (
+        "1 of 7 agents can be ranked on all 20 tasks. To count missing results as failures: "
+        "manage.py policy toy --set missing=zero_loaded\n"
+    ) in printed
 
 
 def test_later_loads_propose_and_change_nothing(db, tmp_path):

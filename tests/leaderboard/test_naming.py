@@ -104,7 +104,7 @@ class TestRename:
 
     def test_a_name_that_another_had_is_refused(self, toy):
         renamed("a03", "Aster")
-        with refused(Conflict, "name_taken", match="a03"):
+        with refused(Conflict, "name_taken", match="manage.py merge toy a04 Aster --reason TEXT"):
             renamed("a04", "A03")
         with refused(AgentMismatch, "looks_like_another"):
             load_text(csv_text({"Ａ03": "1" * 20}))

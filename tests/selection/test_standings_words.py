@@ -306,8 +306,9 @@ def test_one_agent_is_never_better_than_the_others_that_are_not_ranked():
     lacking = [line(name, None, None, how="incomplete") for name in "bcd"]
     found = standings(line("a", 1, 0.9, lower=1, upper=1), *lacking, first=("a",))
     told = words.headline(found)
-    assert told == ("One agent so far: a, 90.0%. 3 agents are not ranked: results are missing for 40 tasks.")
+    assert told == ("Only a is ranked: 90.0%. 3 agents are not ranked: results are missing for 40 tasks.")
     assert "best" not in told
+    assert words.could_be_first(found) == "only one agent is ranked"
     assert words.headline(standings(*lacking[:1])) == (
         "No ranking yet: 1 of 1 agent has too many missing results."
     )
@@ -740,3 +741,9 @@ def test_values_that_agree_to_a_billionth_are_set_alike():
     for value in (0.2125, 0.0625, 0.8475):
         below, above = np.nextafter(value, 0), np.nextafter(value, 1)
         assert words.percent(float(below)) == words.percent(value) == words.percent(float(above))
+
+
+def test_scores_are_on_some_of_the_tasks_where_others_are_left_out():
+    found = replace(standings(line("a", 1, 0.9, lower=1, upper=1)), n_left_out=7)
+    n = found.targets["full"].n_tasks
+    assert words.scores_text(found, "full") == f"Scores are on {n} of {n + 7} tasks."

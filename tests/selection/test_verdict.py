@@ -272,7 +272,7 @@ def test_without_repeats_the_error_is_an_upper_bound():
 @pytest.mark.parametrize(
     ("n_tasks", "n_often", "told"),
     [
-        (16, 16, "Run-to-run noise cannot be measured: that takes 15 ranking tasks, not {k}."),
+        (16, 16, "Run-to-run noise on the ranking tasks cannot be measured: that takes 15 of them, not {k}."),
         (60, 2, "To measure run-to-run noise, run 3 agents 3 times on 15 ranking tasks (2 so far)."),
         (60, 1, "To measure run-to-run noise, run 3 agents 3 times on 15 ranking tasks (1 so far)."),
     ],

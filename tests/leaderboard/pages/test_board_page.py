@@ -136,7 +136,7 @@ def test_counts_say_what_they_count(client, ongoing):
 def test_one_ranked_agent_is_better_than_nobody(client, publish):
     publish({"only": "01" * 10, "stopped": "1" * 5 + "." * 15})
     text = text_of(client.get("/b/toy"))
-    assert "One agent so far: only, 50.0 ± 23.4%. 1 agent is not ranked" in text
+    assert "Only only is ranked: 50.0 ± 23.4%. 1 agent is not ranked" in text
     assert "every other agent" not in text
     assert "best" not in text.split(" Find ")[0].split("How sure this is")[0]
 
