@@ -69,6 +69,7 @@ NOT_NAMES = {
     *("total", "grand_total", "all", "sum", "mean", "average", "overall", "score", "accuracy", "resolved"),
     *("pass_rate", "solve_rate", "success_rate", "solved_by", "passed_by", "solved", "passed", "rate"),
     *("avg", "avg_score", "mean_score", "overall_score", "pass@1", "σ"),  # Σ in small letters
+    *("n_tasks", "num_tasks", "tasks", "n_resolved", "num_resolved", "n_passed", "n_solved", "total_tasks"),
     *("cost", "price", "time", "duration", "tokens", "steps", "rank", "index", "#"),
 }
 PERCENT = re.compile(r"([0-9]+(?:[.,][0-9]+)?) ?%")
@@ -224,7 +225,7 @@ def read_table(
     (sheet, _, epoch), table = _choose_sheet(_read_sheets(path, options, limits, called), options, called)
     with _naming(sheet):
         texts, rows, n_blank = _read_values(table, epoch, options)
-        n_counted = 0 if table.across else count_trials(texts)
+        n_counted = 0 if table.across else count_trials(texts, rows)
         absent = {"benchmark": options.benchmark or _normalize_space(path.name.partition(".")[0]) or "table"}
         absent |= {"scaffold": NOT_STATED, "model": NOT_STATED, "submitted_at": "", "trial": "1"}
         absent = {column: text for column, text in absent.items() if column not in texts}
@@ -264,9 +265,10 @@ def read_wide(
         raise in_table(error, table, texts, options) from None
 
 
-def count_trials(texts: Any) -> int:
+def count_trials(texts: Any, rows: RowNumbers | None = None) -> int:
     """Give rows of one agent and task the trials 1, 2, …, where no column does; return the largest.
 
+    rows: their numbers; from 1 in the order of the frame where None.
     Raises FlatFileError: where all of them are alike, for these are copies of a row and no trials.
     """
     if "trial" in texts or "n_averaged" in texts:
@@ -277,9 +279,12 @@ def count_trials(texts: Any) -> int:
     if is_repeat.any():
         is_copy = texts.astype(str).duplicated()
         if is_copy[is_repeat].all():
-            first = texts[is_repeat].iloc[0]
-            rule = f"some rows are copies of others, as of agent {quoted(str(first['agent']))}"
-            rule += f" on task {quoted(str(first['task']))}; delete them, or number trials in a column trial"
+            first, n = texts[is_repeat].iloc[0], int(is_repeat.sum())
+            copies = (np.arange(1, len(texts) + 1) if rows is None else rows)[is_repeat.to_numpy()]
+            numbers = ", ".join(f"{row:,}" for row in copies[:N_NAMED].tolist()) + ", …" * (n > N_NAMED)
+            rule = f"{counted(n, 'row')} {'is a copy' if n == 1 else 'are copies'} of an earlier row: row"
+            rule += f" {numbers}; the first is agent {quoted(str(first['agent']))} on task "
+            rule += f"{quoted(str(first['task']))}. Delete the copies, or number trials in a column trial"
             raise refuse(rule)
         texts["trial"] = trials.astype(str)
     return int(trials.max()) if len(trials) else 0
@@ -295,14 +300,23 @@ def in_table(error: FlatFileError, table: _Table, texts: Any, options: TableOpti
             return refuse(
                 f"{rule}; {percent if _are_of_hundred(table) else f'an outcome is from 0 to 1: {DIVIDE}'}"
             )
+        rule += "; a result is a number from 0 to 1, a percentage (75%), or pass or fail: replace the others"
         if table.across and options.wide is None:
-            heads = f"--column {table.across}=HEAD --column outcome=HEAD"
-            return refuse(f"{rule}; if each row is a trial, add {heads}")
-        return refuse(f"{rule}; a result is a number from 0 to 1, a percentage (75%), or pass or fail")
+            rule += f". {_if_long(table.across, table.frame[table.across].unique())}"
+        return refuse(rule)
     if table.across:
         _check_rows(texts, "agent" if table.across == "task" else "task")
     faults = list(dict.fromkeys(_locate(error.faults, table)))
     return FlatFileError(faults, error.n_faults - len(error.faults) + len(faults))
+
+
+def _if_long(across: str, heads: Sequence[str]) -> str:
+    """Say how a table is read that has a row for each result, though its heads look like tasks or agents."""
+    listed = ", ".join(map(quoted, heads[:N_NAMED])) + ", …" * (len(heads) > N_NAMED)
+    return (
+        f"If each row is one result, say which columns hold the {across} and the outcome: --column "
+        f"{across}=HEAD --column outcome=HEAD, where HEAD is one of {listed}"
+    )
 
 
 def _are_of_hundred(table: _Table) -> bool:
@@ -542,6 +556,10 @@ def _find_table(cells: Any, options: TableOptions) -> _Table:
     frame = body.rename(columns=names)[[name for name in names.values() if name]]
     if known["agent"] == known.get("model"):
         frame["agent"] = frame["model"]
+        if "scaffold" in known:
+            frame["agent"] = (frame["scaffold"] + " (" + frame["model"] + ")").where(
+                (frame["scaffold"] != "") & (frame["model"] != ""), frame["model"]
+            )
     return _Table(frame, body.index.to_numpy(), {name: heads[i] for name, i in known.items()}, header)
 
 
@@ -605,24 +623,24 @@ def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header:
         _check_repeated(about.values())
         fixed |= {name: i for i, name in about.items()}
     under = {i: text for i, text in heads.items() if i not in fixed.values()}
-    names = [text for i, text in under.items() if i not in known.values()] + list(body[known[key]])
-    wrong = [text for i, text in under.items() if i in known.values()]
-    wrong += [text for text in names if not text or _snake_case(text) in NOT_NAMES]
-    if under and set(under.values()) <= set(wrong):
-        shape = f"a column for each {across}, or a row for each agent and task"
+    wrong_heads = [text for i, text in under.items() if i in known.values() or _is_no_name(text)]
+    wrong_rows = [text for text in body[known[key]] if _is_no_name(text)]
+    if under and len(under) == len(wrong_heads):
         there = ", ".join(map(quoted, islice(under.values(), N_NAMED)))
-        raise refuse(f"outcomes per {across} are needed: {shape}; beside the {key} there is only {there}")
+        rule = f"{there} {'looks' if len(under) == 1 else 'look'} like totals, one for each {key}"
+        raise refuse(f"{rule}. Bandstand needs one result for each agent and task")
     if unnamed := [int(row) for row in body.index[body[known[key]] == ""]]:
         rule = f"the {key} of this row is empty; name it, or delete the row"
         raise FlatFileError([Fault(row, heads[known[key]] or None, None, rule) for row in unnamed])
-    if wrong:
-        rule = f"is no {across} or {key}, though it stands among them; delete this "
-        column = "column, or make the table long: a row for each agent and task "
-        column += f"(its columns: --column {across}=HEAD --column outcome=HEAD)"
-        ends = [(text, column if text in under.values() else "row") for text in wrong]
-        raise FlatFileError(
-            [Fault(None, text or "a column without a head", None, rule + end) for text, end in ends]
-        )
+    if wrong_heads or wrong_rows:
+        named = [*(("column", text) for text in wrong_heads), *(("row", text) for text in wrong_rows)]
+        rules = [
+            f"{what} {quoted(text) if text else 'without a head'} is neither a task nor an agent; delete it"
+            for what, text in named
+        ]
+        if wrong_heads:
+            rules[-1] += f". {_if_long(across, [text for text in under.values() if text])}"
+        raise FlatFileError([Fault(None, None, None, rule) for rule in rules])
     if not under:
         raise refuse(f"no column holds results; {_ask_which(heads, 'outcome')}")
     _check_repeated(under.values())
@@ -639,6 +657,10 @@ def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header:
         )
     )
     return _Table(frame, frame.index.to_numpy(), {n: heads[i] for n, i in fixed.items()}, header, across)
+
+
+def _is_no_name(text: str) -> bool:
+    return not text or _snake_case(text) in NOT_NAMES
 
 
 def _check_dates(body: Any, under: Mapping[int, str]) -> None:

@@ -24,7 +24,7 @@ EMPTY = re.compile(rb"<c\b[^<>]*/>")  # a cell with a format and nothing else
 ERROR = re.compile(rb'(<c\b[^<>]*\bt=)"e"')
 PLACE = re.compile("([A-Za-z]{1,3})([0-9]{1,7})")
 UNPLACED = "cells do not say where they stand; open the workbook in a spreadsheet and save it"
-UNVALUED = "cells hold formulas without values; open the workbook in a spreadsheet and save it"
+UNVALUED = "cell {} holds a formula without a value; open the workbook in a spreadsheet and save it"
 
 
 def bounded(path: Path, limits: Limits) -> tuple[io.BytesIO, bool]:
@@ -84,7 +84,7 @@ class _Part:
         self.lengths, self.named = list[int](), Counter[int]()
         self.is_1904 = self._is_sheet = False
         self._is_shared = self._has_formula = self._has_value = False
-        self._texts = list[str]()
+        self._texts, self._place = list[str](), ""
         parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
@@ -101,6 +101,7 @@ class _Part:
         elif name == "c" and self._is_sheet:
             if not (place := PLACE.fullmatch(attributes.get("r", ""))):
                 raise refuse(UNPLACED)
+            self._place = place[0]
             self.n_rows = max(self.n_rows, int(place[2]))
             column = 0
             for letter in place[1].upper():
@@ -123,7 +124,7 @@ class _Part:
         elif name == "si":
             self.lengths.append(sum(map(len, self._texts)))
         elif name == "c" and self._is_sheet and self._has_formula and not self._has_value:
-            raise refuse(UNVALUED)
+            raise refuse(UNVALUED.format(self._place))
         if name in ("c", "si"):
             self._texts.clear()
 

@@ -237,7 +237,7 @@ def test_a_wide_frame_has_words_gaps_and_what_describes_its_agents():
     assert faults_of(frame)[0][:2] == (2, "1")
     frame["Total"] = 1
     told = faults_of(frame)[0][2]
-    assert "delete this column, or make the table long: a row for each agent and task (its columns: " in told
+    assert 'column "Total" is neither a task nor an agent; delete it. If each row is one result, say' in told
     assert 'columns={"task": "HEAD"}' in told
 
 
@@ -262,7 +262,7 @@ def test_rows_of_one_agent_and_task_are_its_trials():
     table = OutcomeTable.from_frame(frame)
     np.testing.assert_array_equal(table.means, [[0.5, 1], [0.5, 0]])
     np.testing.assert_array_equal(table.n_valid, [[2, 2], [2, 2]])
-    assert "some rows are copies of others" in faults_of(pd.concat([small(), small()]))[0][2]
+    assert "are copies of an earlier row: row " in faults_of(pd.concat([small(), small()]))[0][2]
 
 
 def test_an_alias_stands_for_its_column():

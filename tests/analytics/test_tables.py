@@ -457,7 +457,7 @@ REFUSED = {
     "words that are no results": (
         "a.csv",
         "agent,task,outcome\nA,x,gave up\nA,y,solved it\nA,z,1\n",
-        'most cells are not results, for example "gave up"; a result is a number from 0 to 1',
+        '"gave up"; a result is a number from 0 to 1, a percentage (75%), or pass or fail: replace',
     ),
     "a lone surrogate": ("a.ndjson", '{"agent": "A"}\n{"agent": "\\ud800"}\n', "line 2: text has no lone"),
     "a lone surrogate in a key": ("a.ndjson", '{"\\ud800": "A"}\n', "line 1: text has no lone surrogate"),
@@ -485,7 +485,8 @@ REFUSED = {
     "a long table taken for a wide one": (
         "a.csv",
         "agent;test;result\nA;x;1\nB;y;0\nA;z;half\n",
-        "if each row is a trial, add --column task=HEAD --column outcome=HEAD",
+        "If each row is one result, say which columns hold the task and the outcome: --column task=HEAD "
+        '--column outcome=HEAD, where HEAD is one of "test", "result"',
     ),
     "a field without end": (
         "a.csv",
@@ -521,7 +522,7 @@ REFUSED = {
     "each row twice": (
         "a.csv",
         "agent;task;outcome\nA;x;1\nA;x;1\nA;y;0\nA;y;0\n",
-        'some rows are copies of others, as of agent "A" on task "x"; delete them, or number trials',
+        '2 rows are copies of an earlier row: row 3, 5; the first is agent "A" on task "x". Delete the',
     ),
     "German dates": (
         "a.csv",
@@ -533,28 +534,33 @@ REFUSED = {
     "a sum for a task": (
         "a.csv",
         "agent;x;Total\nA;1;0.5\n",
-        "Total: is no task or agent, though it stands among them; delete this column, or make the table "
-        "long: a row for each agent and task (its columns: --column task=HEAD --column outcome=HEAD)",
+        'column "Total" is neither a task nor an agent; delete it. If each row is one result, say which '
+        "columns hold the task and the outcome: --column task=HEAD --column outcome=HEAD, where HEAD is "
+        'one of "x", "Total"',
     ),
     **{
-        f"a column {head}": ("a.csv", f"agent,x,{head}\nA,1,1\nB,0,0\n", f"{head}: is no task or agent")
+        f"a column {head}": (
+            "a.csv",
+            f"agent,x,{head}\nA,1,1\nB,0,0\n",
+            f'column "{head}" is neither a task',
+        )
         for head in ("Avg", "Mean score", "pass@1", "Σ")
     },
     "a sum for an agent": (
         "a.csv",
         "agent;x;y\nA;1;0\nMean;1;0\n",
-        "Mean: is no task or agent, though it stands among them; delete this row",
+        'row "Mean" is neither a task nor an agent; delete it',
     ),
     "a pivot": (
         "a.csv",
         "agent;x;y;Grand Total\nA;1;0;1\n",
-        "Grand Total: is no task or agent",
+        'column "Grand Total" is neither a task nor an agent',
     ),
     "a score for each agent": (
         "a.csv",
-        "agent,score\nA,0.5\nB,0.25\n",
-        "outcomes per task are needed: a column for each task, or a row for each agent and task; beside the "
-        'agent there is only "score"',
+        "agent,score,n_tasks\nA,0.5,20\nB,0.25,20\n",
+        '"score", "n_tasks" look like totals, one for each agent. Bandstand needs one result for each '
+        "agent and task",
     ),
     "dates by another name": (
         "a.csv",
@@ -566,11 +572,11 @@ REFUSED = {
         "agent;x;y\nA;1;0\nB;0;1\nA;1;1\nB;0;0\n",
         '2 agents stand in several rows, as "A"; add a column run or trial to tell the rows apart',
     ),
-    "numbered rows": ("a.csv", "#;agent;x\n1;A;1\n2;B;0\n", "#: is no task or agent"),
+    "numbered rows": ("a.csv", "#;agent;x\n1;A;1\n2;B;0\n", 'column "#" is neither a task nor an agent'),
     "words that are no outcomes": (
         "a.csv",
         "agent;y;z\nA;x;\nB;x;0\n",
-        'most cells are not results, for example "x"; if',
+        'most cells are not results, for example "x"; a result is',
     ),
     "one scaffold for several rows": (
         "a.csv",
@@ -582,12 +588,20 @@ REFUSED = {
         "agent;task;outcome;date\nA;x;1;01/05/2024\n",
         'row 2, date "01/05/2024": a date is 2024-04-30',
     ),
-    "costs": ("a.csv", "agent;x;cost_usd\nA;1;0.1\n", "cost_usd: is no task or agent"),
-    "a column without a head": ("a.csv", "agent;x;\nA;1;0\n", "a column without a head: is no task"),
+    "costs": ("a.csv", "agent;x;cost_usd\nA;1;0.1\n", 'column "cost_usd" is neither a task nor an agent'),
+    "a column without a head": (
+        "a.csv",
+        "agent;x;\nA;1;0\n",
+        "column without a head is neither a task",
+    ),
     "one task twice": ("a.csv", "agent;x;x\nA;1;0\n", "x: 2 columns have this name"),
     "one fact twice": ("a.csv", "agent;x;version;Version\nA;1;1;b\n", "version: 2 columns have this name"),
     "an empty name": ("a.csv", "agent;x\nA;1\n;0\n", "row 3, agent: the agent of this row is empty; name it"),
-    "the margins of pandas": ("a.csv", "agent;x;All\nA;1;1\nAll;1;1\n", "All: is no task or agent"),
+    "the margins of pandas": (
+        "a.csv",
+        "agent;x;All\nA;1;1\nAll;1;1\n",
+        '(2) row "All" is neither a',
+    ),
     "ticks and blanks": (
         "a.csv",
         "agent;x;y\nA;✓;\nB;;✓\n",
@@ -664,6 +678,12 @@ def test_what_parquet_may_hold(few, tmp_path):
     assert "the Parquet file is damaged or incomplete" in refusal(path)
 
 
+def test_agents_without_a_name_are_called_by_scaffold_and_model(tmp_path):
+    text = "model,scaffold,task,outcome\nM,Loop,x,1\nM,Tree,x,0\n"
+    flat, _ = read_table(written(tmp_path / "a.csv", text), as_of=AS_OF)
+    assert flat.agents == ("Loop (M)", "Tree (M)")
+
+
 def test_a_name_that_became_a_date_is_not_stored(tmp_path):
     path = sheet_of(tmp_path / "a.xlsx", [["agent", "x", "y"], [date(2025, 5, 4), 1, 0]])
     assert "row 2: the spreadsheet turned a name in this row into a date" in refusal(path)
@@ -671,7 +691,7 @@ def test_a_name_that_became_a_date_is_not_stored(tmp_path):
 
 def test_formulas_need_values(tmp_path):
     path = sheet_of(tmp_path / "a.xlsx", [["agent", "x", "y"], ["A", "=1+0", 0]])
-    assert "formulas without values; open the workbook in a spreadsheet and save it" in refusal(path)
+    assert "holds a formula without a value; open the workbook in a spreadsheet and save it" in refusal(path)
 
 
 # ----------------------------------------------------------------------------------------------- bounds
