@@ -38,7 +38,7 @@ APART = ("make ", "pip install ", "gunicorn ")
 PRINTED_ADDRESS = "localhost:8000"
 PATIENCE = 900
 TELLS = {
-    "README.md": ["28,500 new results, 0 already stored", "499 of the 500 tasks asked for have no outcome"],
+    "README.md": ["28,500 new results", "499 of the 500 tasks asked for have no outcome"],
     "docs/formats.md": ["Read as swe-bench: model.run-1.json.", "0 new results, 3 already stored"],
     "docs/client.md": ["is accepted: 55 outcomes", "demonstration.parquet: 19,705 outcomes"],
     "docs/library.md": ['outcom: unknown column. Did you mean "outcome"?'],

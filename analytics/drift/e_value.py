@@ -151,7 +151,7 @@ def harness_failures(
     n_before = len(reference.n_trials)
     if n_before < MIN_AGENTS or not len(agents):
         counts = f"{n_before} agents with trials before the ranking tasks were chosen and {len(agents)} since"
-        return insufficient(FAILURES, f"{counts}; {MIN_AGENTS} and 1 are needed")
+        return insufficient(FAILURES, f"{counts}; it takes {MIN_AGENTS} before and 1 since")
     n_invalid, n_trials = int(reference.n_invalid.sum()), int(reference.n_trials.sum())
     promised = 1.0
     if n_invalid < n_trials:

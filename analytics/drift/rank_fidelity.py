@@ -68,7 +68,8 @@ def subset_fidelity(
     if look is None or n_ref < MIN_AGENTS:
         runs = counted(len(agents), "full run")
         counts = f"{runs} since the ranking tasks were chosen from {counted(n_ref, 'agent')}"
-        return insufficient(NAME, f"{counts}; {FIRST_RUNS} and {MIN_AGENTS} are needed")
+        takes = f"it takes {FIRST_RUNS} full runs, and {MIN_AGENTS} agents to choose from"
+        return insufficient(NAME, f"{counts}; {takes}")
     with_scores = since.subset_means[: look.size], full_scores[: look.size]
     rho_full, interval = spearman(*with_scores), spearman_interval(*with_scores)
     with_full = {

@@ -132,7 +132,7 @@ def load(
         n_same=n_rows - n_new - n_changed,
         n_replaced=n_changed,
         n_submissions=sum(one.n_submissions for one in loads),
-        n_agents=len({name for one in loads for name in one.matched.flat.agents}),
+        n_agents=len({name for one in loads for name in one.agents_of_new()}),
         n_tasks=len({name for one in loads for name in one.matched.flat.tasks}),
         n_new_tasks=sum(one.n_new_tasks for one in loads),
         n_invalid=sum(int((one.new & ~one.matched.flat.valid).sum()) for one in loads),
@@ -301,6 +301,10 @@ class _Load:
             self._take_over()
         self.matched = MatchedRows(metadata.flat, benchmark=benchmark, agents=self.agents)
         self._check_names()
+
+    def agents_of_new(self) -> list[str]:
+        flat = self.matched.flat
+        return [flat.agents[i] for i in np.unique(flat.agent[self.new | self.changed])]
 
     def _check_names(self) -> None:
         """Refuse two names of one agent, merged or renamed, where both have a result to store."""

@@ -376,7 +376,8 @@ def _lede(page: dict[str, Any], name: str, n_drawn: int) -> str:
     n_ranked, lines = page["target_line"].n_ranked, page["lines"]
     if name == "scores":
         first = f"The first {n_drawn:,} of {n_ranked:,} agents" if n_drawn < n_ranked else "All ranked agents"
-        return f"{first}, with 95% intervals."
+        has_intervals = any(line.target_result.lower is not None for line in lines)
+        return f"{first}, with 95% intervals." if has_intervals else f"{first}."
     n_heading = sum(line.in_headlines and line.target_result.rank is not None for line in lines)
     of = "" if n_heading == n_ranked else f" of {words.headline_agents(page['standings'])}"
     missing, n = "", n_ranked - n_drawn

@@ -136,8 +136,11 @@ def barred_by(record: Record, i: int) -> str:
         lacking = short if record.n_too_few is None or short.size else np.flatnonzero(record.n_too_few[i])
         names = first_names([record.table.tasks[j] for j in lacking])
         tasks = counted(int(record.asked[i].sum()), "task")
-        how = "never arrived" if short.size else "have fewer trials than it was asked for"
-        return f"{lacking.size} of the {tasks} that it was asked to run {how}: {names}"
+        if short.size:
+            asked = "" if record.asked[i].all() else " that it was asked to run"
+            return f"it has no result of {short.size:,} of the {tasks}{asked}: {names}"
+        of_asked = f"{lacking.size} of the {tasks} that it was asked to run"
+        return f"{of_asked} have fewer trials than it was asked for: {names}"
     return ""
 
 

@@ -27,7 +27,7 @@ MARKS = {
     "completed": "a few of its results are missing and are estimated from the others; the intervals include "
     "this error",
     "new scaffold": "its scaffold is new; too few others are known, so the interval does not include this",
-    "incomplete": "is not ranked on all tasks; the reason stands with the agent",
+    "incomplete": "has too few results to be ranked on all tasks; its page says which are missing",
     "elsewhere": "ran under conditions that this board does not compare, or too few tasks under those that "
     "it compares",
     "withheld": "not ranked until an operator approves",

@@ -373,8 +373,8 @@ def second_run_text(board: Standings, target: str = "") -> str:
         return ""
     least = "at least" if second_run.lower_bound else "about"
     return (
-        f"The highest score may be partly luck. We expect {least} {percent(second_run.expected)}% from a "
-        f"second full run of {second_run.agent}."
+        f"The highest score may be partly luck: on average, a second full run of {second_run.agent} would "
+        f"score {least} {percent(second_run.expected)}%."
     )
 
 

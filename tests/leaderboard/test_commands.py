@@ -47,7 +47,7 @@ def file(tmp_path):
 
 def test_from_file_to_board(db, run, file):
     assert run("load", str(file), "--benchmark", "toy") == (
-        "Stored in toy: 320 new results, 0 already stored; "
+        "Stored in toy: 320 new results; "
         "16 submissions from 16 agents on 20 tasks (20 new).\n"
         "Next: manage.py recompute toy\n"
     )
@@ -68,13 +68,21 @@ def test_from_file_to_board(db, run, file):
 
 def test_loading_twice_says_so(db, run, file):
     run("load", str(file), "--benchmark", "toy")
-    assert "0 new results, 320 already stored; 0 submissions" in run("load", str(file), "--benchmark", "toy")
+    assert "0 new results, 320 already stored." in run("load", str(file), "--benchmark", "toy")
 
 
 def test_aliases_and_metadata_are_reported(db, run, file):
     file.write_text(file.read_text().replace("outcome", "score", 1).replace("valid", "failure_mode", 1))
     printed = run("load", str(file), "--benchmark", "toy").splitlines()
     assert printed[1:-1] == ["The column score was read as outcome.", "Kept as metadata: failure_mode."]
+
+
+def test_what_a_load_replaces_is_counted_alone(db, run, tmp_path):
+    path = tmp_path / "toy.csv"
+    for marks in ("10", "11"):
+        path.write_text(csv_text({"a": marks, "b": "01", "c": "01"}))
+        printed = run("load", str(path), "--benchmark", "toy", "--replace")
+    assert "Stored in toy: 1 replaced, 5 already stored; 1 submission from 1 agent on 2 tasks." in printed
 
 
 def test_other_columns_of_what_is_stored_stay(db, run, file):
@@ -487,7 +495,7 @@ def test_demo_shows_a_real_benchmark_and_what_it_would_have_saved(transactional_
     field = vars(Policy._meta.get_field("assignment"))
     monkeypatch.setitem(field, "_get_default", lambda: "staged")
     printed = run("demo")
-    assert "28,500 new results, 0 already stored; 57 submissions from 57 agents on 500 tasks" in printed
+    assert "28,500 new results; 57 submissions from 57 agents on 500 tasks" in printed
     assert "6 of 57 agents could be the best. Blackbox AI Agent v1.1 scores highest: 62.8 ± 4.2%" in printed
     assert "The simulated board is stored as benchmark swe-bench-verified-here, board 1." in printed
     assert "not stated" not in printed[: printed.index("Rank  ")].replace("Costs are not stated", "")
@@ -503,11 +511,11 @@ def test_demo_shows_a_real_benchmark_and_what_it_would_have_saved(transactional_
     [
         (
             "simulated",
-            "18,000 new results (123 invalid), 0 already stored; 30 submissions from 30 agents on 120 tasks",
+            "18,000 new results (123 invalid); 30 submissions from 30 agents on 120 tasks",
         ),
         (
             "swe-bench-verified",
-            "28,500 new results, 0 already stored; 57 submissions from 57 agents on 500 tasks",
+            "28,500 new results; 57 submissions from 57 agents on 500 tasks",
         ),
     ],
 )

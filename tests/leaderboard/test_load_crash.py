@@ -98,9 +98,7 @@ def test_kill_9_during_load(environment, tmp_path, seed):
             killed.append(f"toy{seed}-{i}")
     print(f"killed in the middle: {len(killed)} of {N_KILLS}")
     assert len(killed) >= N_KILLS / 3
-    assert f"{N_ROWS:,} new results, 0 already stored" in run(
-        "manage.py", "load", str(file), "--benchmark", killed[-1]
-    )
+    assert f"{N_ROWS:,} new results" in run("manage.py", "load", str(file), "--benchmark", killed[-1])
     assert f"0 new results, {N_ROWS:,} already stored" in run(
         "manage.py", "load", str(file), "--benchmark", killed[-1]
     )

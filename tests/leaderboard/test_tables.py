@@ -65,7 +65,7 @@ def test_a_workbook_is_loaded_and_said_how(db, book, wide):
     assert loaded(book()) == (
         'Read results.xlsx, sheet "Sheet" as a wide table, a row for each agent and a column for each task, '
         "header in row 1.\n"
-        "Stored in toy: 3,000 new results, 0 already stored; "
+        "Stored in toy: 3,000 new results; "
         "6 submissions from 6 agents on 500 tasks (500 new).\n"
         "Next: manage.py recompute toy\n"
     )

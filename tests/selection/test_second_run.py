@@ -22,8 +22,8 @@ def test_one_trial_bounds_it_from_below():
     told = found.targets["full"].second_run
     assert told == SecondRun("a15", 0.75, expected[15], 16, lower_bound=True)
     sentence = (
-        "The highest score may be partly luck. "
-        f"We expect at least {words.percent(told.expected)}% from a second full run of a15."
+        "The highest score may be partly luck: "
+        f"on average, a second full run of a15 would score at least {words.percent(told.expected)}%."
     )
     assert words.second_run_text(found) == sentence
     assert sentence in " ".join(printed.text(found, explain=True).split())
@@ -37,7 +37,7 @@ def test_repeated_trials_estimate_it():
     told = found.targets["full"].second_run
     assert not told.lower_bound
     assert told.score - 0.05 < told.expected < told.score
-    assert f"We expect about {words.percent(told.expected)}% from a second" in words.second_run_text(found)
+    assert f"would score about {words.percent(told.expected)}%." in words.second_run_text(found)
 
 
 @pytest.mark.parametrize("n_agents", [4, 5])

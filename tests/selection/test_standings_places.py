@@ -254,7 +254,7 @@ def test_a_task_that_never_arrived_is_listed_by_name_even_if_it_is_one(history):
     told = on_subset(found, "new")
     assert told.rank is None
     assert told.reason == (
-        f"1 of the {tasks.size} tasks that it was asked to run never arrived: t{tasks[0]:03d}"
+        f"it has no result of 1 of the {tasks.size} tasks that it was asked to run: t{tasks[0]:03d}"
     )
     assert by_name(found)["new"].how == "incomplete"
     assert found.savings["so_far"]["n_runs"] == 0

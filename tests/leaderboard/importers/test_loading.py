@@ -36,11 +36,11 @@ def test_a_file_is_stored_and_again_is_nothing_new(load, tmp_path, name):
     new = "1 new result" if n == 1 else f"{n:,} new results"
     n_invalid = Outcome.objects.filter(valid=False).count()
     invalid = f" ({n_invalid} invalid)" if n_invalid else ""
-    assert f"Stored in toy: {new}{invalid}, 0 already stored; 1 submission from 1 agent" in printed
+    assert f"Stored in toy: {new}{invalid}; 1 submission from 1 agent" in printed
     assert Outcome.objects.count() == n
     before = Benchmark.objects.get().data_version
-    assert f"0 new results, {n:,} already stored; 0 submissions" in load(path, **stated, format=name)
-    assert f"0 new results, {n:,} already stored; 0 submissions" in load(tmp_path, **stated)
+    assert f"0 new results, {n:,} already stored." in load(path, **stated, format=name)
+    assert f"0 new results, {n:,} already stored." in load(tmp_path, **stated)
     assert (Outcome.objects.count(), Benchmark.objects.get().data_version) == (n, before)
 
 
@@ -49,7 +49,7 @@ def test_what_is_printed(load, tmp_path):
     assert load(path).splitlines()[:3] == [
         "Read as hal: x_UPLOAD.json.",
         "x_UPLOAD.json is of the benchmark gaia.",
-        "Stored in toy: 3 new results, 0 already stored; 1 submission from 1 agent on 3 tasks (3 new).",
+        "Stored in toy: 3 new results; 1 submission from 1 agent on 3 tasks (3 new).",
     ]
 
 
@@ -163,7 +163,7 @@ def test_several_paths_of_one_format_are_read_as_one_folder(load, tmp_path):
     printed = load(single / "results.json", tmp_path / "more", agent="A", model="M")
     assert f"Read as terminal-bench: {single / 'results.json'} … {tmp_path / 'more'}.\n" in printed
     assert 'model: "M" counts, as --model states; 3 runs name "anthropic/claude-4".' in printed
-    assert "Stored in toy: 3 new results, 0 already stored; 3 submissions from 1 agent on 1 task" in printed
+    assert "Stored in toy: 3 new results; 3 submissions from 1 agent on 1 task" in printed
     assert Benchmark.objects.get().data_version == 1
 
 
@@ -188,14 +188,13 @@ def test_several_flat_files_are_stored_one_after_the_other_under_one_version(loa
 def test_flat_files_and_others_are_loaded_together(load, tmp_path):
     table = shapes.write(tmp_path / "x.csv", csv_text({"a": "10"}))
     printed = load(put(tmp_path, "hal")[0], table)
-    assert "Stored in toy: 5 new results, 0 already stored; 2 submissions from 2 agents on 5 tasks" in printed
+    assert "Stored in toy: 5 new results; 2 submissions from 2 agents on 5 tasks" in printed
 
 
 def test_a_dry_run_of_several_files_counts_them_together(load, tmp_path):
     files = [shapes.write(tmp_path / f"{name}.csv", csv_text({name: "10"})) for name in "ab"]
-    assert (
-        "Would store in toy: 4 new results, 0 already stored; 2 submissions from 2 agents on 2 tasks (2 new)"
-        in load(*files, "--dry-run")
+    assert "Would store in toy: 4 new results; 2 submissions from 2 agents on 2 tasks (2 new)" in load(
+        *files, "--dry-run"
     )
     assert not Benchmark.objects.exists()
 

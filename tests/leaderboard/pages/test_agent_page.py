@@ -92,6 +92,7 @@ def test_without_a_rank_it_says_why(client, publish):
     reason = line_of(board, "stopped").at["full"].reason
     text = text_of(seen(client, "stopped"))
     assert f"Not ranked. {words.sentence(reason)}" in text
+    assert "The rank is from" not in text
     bounds = words.bounds_text(line_of(board, "stopped").at["full"])
     assert f"On all tasks it would score {bounds}." in text
     assert "Expected:" not in text

@@ -671,6 +671,12 @@ def test_what_is_stated_of_an_agent_stands_in_its_row(client, publish):
     assert row_of(client.get("/b/toy?view=all"), "a02")["Organisation"] == "not stated"
 
 
+def test_the_plot_of_one_task_promises_no_intervals(client, publish):
+    publish({f"a{i}": str(i % 2) for i in range(6)})
+    text = text_of(client.get("/b/toy?plot=scores"))
+    assert "All ranked agents." in text
+
+
 def test_the_notices_stand_before_the_ranks(client, publish):
     marks = {f"a{i}": "01" * (10 - i) + "10" * i for i in range(3)}
     board = standings_of(publish(marks | {f"b{i}": "1" * 5 + "." * 15 for i in range(3)}))

@@ -117,6 +117,13 @@ def test_the_verdict_counts_what_monitors_say(client, toy, states, said):
     assert said in text_of(client.get("/b/toy/health"))
 
 
+def test_a_monitor_without_data_does_not_say_that_there_is_nothing_to_do(client, toy):
+    check(toy, monitor(state="insufficient", advice="nothing to do"))
+    text = text_of(client.get("/b/toy/health"))
+    assert "It is insufficient." in text
+    assert "Nothing to do" not in text
+
+
 def test_a_monitor_says_its_state_and_what_to_do_and_is_drawn_against_its_threshold(client, toy):
     check(toy, monitor(statistic=1.5, threshold=7.0), day=1)
     check(toy, monitor(state="warn", statistic=6.25, threshold=7.0), monitor("cost per task"), day=9)

@@ -314,7 +314,12 @@ def _undated_text(files: Collection[FlatFile], slug: str) -> str:
 def summary(report: LoadReport, *, dry_run: bool) -> str:
     verb = "Would store" if dry_run else "Stored"
     invalid = f" ({report.n_invalid:,} invalid)" if report.n_invalid else ""
-    replaced = f", {report.n_replaced:,} replaced" if report.n_replaced else ""
+    new = f"{words.counted(report.n_new, 'new result')}{invalid}"
+    results = [
+        new if report.n_new or not report.n_replaced else "",
+        f"{report.n_replaced:,} replaced" if report.n_replaced else "",
+        f"{report.n_same:,} already stored" if report.n_same else "",
+    ]
     new_tasks = f" ({report.n_new_tasks:,} new)" if report.n_new_tasks else ""
     submissions, agents, tasks = (
         words.counted(n, noun)
@@ -324,8 +329,6 @@ def summary(report: LoadReport, *, dry_run: bool) -> str:
             (report.n_tasks, "task"),
         )
     )
-    return (
-        f"{verb} in {report.benchmark}: {words.counted(report.n_new, 'new result')}{invalid}{replaced}, "
-        f"{report.n_same:,} already stored; "
-        f"{submissions} from {agents} on {tasks}{new_tasks}." + "".join(f"\n{note}" for note in report.notes)
-    )
+    came = f"; {submissions} from {agents} on {tasks}{new_tasks}" if report.n_submissions else ""
+    text = f"{verb} in {report.benchmark}: {', '.join(filter(None, results))}{came}."
+    return text + "".join(f"\n{note}" for note in report.notes)
