@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from analytics.programs import one_blas_thread
-from analytics.reml import VarianceFit, fit, refits
+from analytics.reml import VarianceFit, fit
 from perf import Columns, columns_of, data_folder
 
 N_RUNS = 5
@@ -160,7 +160,7 @@ def main() -> None:
         )
     result = seconds("crossed141", design("crossed141"))[1]
     begin = time.process_time()
-    refits(result, np.random.default_rng(1), N_DRAWS)
+    result.likelihood.refits(result.parameters, N_DRAWS, np.random.default_rng(1))
     taken = time.process_time() - begin
     print(f"{N_DRAWS:,} parametric bootstrap draws of crossed141: {taken:.3f} s (under {BOOTSTRAP_LIMIT:g})")
 

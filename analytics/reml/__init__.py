@@ -27,15 +27,11 @@ from analytics.reml.strata import MIN_NOISE, n_replicates, optimise_many, strata
 from analytics.reml.variance_components import (
     RESIDUAL,
     FittedInterval,
-    Refits,
     VarianceFit,
-    asymptotic_intervals,
     check_level,
-    component_intervals,
-    refits,
+    degrees_of_freedom,
     satterthwaite_df,
     small_facets,
-    theta_interval,
     theta_slopes,
 )
 
@@ -44,15 +40,12 @@ __all__ = [
     "FitRefused",
     "FittedInterval",
     "VarianceFit",
-    "asymptotic_intervals",
     "check_level",
-    "component_intervals",
+    "degrees_of_freedom",
     "fit",
     "parse",
-    "refits",
     "satterthwaite_df",
     "small_facets",
-    "theta_interval",
     "theta_slopes",
 ]
 
@@ -158,7 +151,7 @@ def _fit_unbalanced(design: MixedModel, y: FloatArray) -> VarianceFit:
         converged=converged,
         n_rows=y.size,
         facets=_facets(design),
-        likelihood=UnbalancedLikelihood(criterion, groups, rows),
+        likelihood=UnbalancedLikelihood(criterion, groups, y.size),
     )
 
 
@@ -175,7 +168,7 @@ class UnbalancedLikelihood:
 
     criterion: Criterion
     groups: Sequence[CodeArray]
-    design: FloatArray
+    n_rows: int
 
     def information(self, parameters: FloatArray) -> FloatArray:
         """Average information, shape (n_terms + 1, n_terms + 1)."""
@@ -194,23 +187,13 @@ class UnbalancedLikelihood:
             slopes.append(rise / (upper[t] - lower[t]))
         return np.array(slopes)
 
-    def refits(
-        self,
-        parameters: FloatArray,
-        beta: FloatArray,
-        contrast: FloatArray,
-        n_draws: int,
-        rng: np.random.Generator,
-    ) -> Refits:
-        """Draw outcomes from N(Xβ, V(φ)) and fit each again."""
+    def refits(self, parameters: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
+        """φ* of outcomes drawn from N(0, V(φ)), each fitted again, shape (n_draws, n_terms + 1)."""
         drawn = np.empty((n_draws, parameters.size))
-        theta, theta_variance = np.empty(n_draws), np.empty(n_draws)
         for i in range(n_draws):
-            y = self.design @ beta + np.sqrt(parameters[-1]) * rng.standard_normal(len(self.design))
+            y = np.sqrt(parameters[-1]) * rng.standard_normal(self.n_rows)
             for codes, variance in zip(self.groups, parameters[:-1], strict=True):
                 y += np.sqrt(variance) * rng.standard_normal(int(codes.max()) + 1)[codes]
             with one_blas_thread():
-                point, _, _ = minimise(self.criterion.with_outcome(y), start=parameters)
-                drawn[i], theta[i] = point.theta, contrast @ point.beta
-            theta_variance[i] = contrast @ point.beta_covariance @ contrast
-        return Refits(parameters=drawn, theta=theta, theta_variance=theta_variance)
+                drawn[i] = minimise(self.criterion.with_outcome(y), start=parameters)[0].theta
+        return drawn

@@ -13,7 +13,6 @@ import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray, Mask
 from analytics.errors import CoreError
-from analytics.reml.variance_components import Refits
 
 MAX_STEPS = 500
 MAX_HALVINGS = 40
@@ -157,22 +156,10 @@ class Strata:
         slopes = np.einsum("st,sij->tij", self.fixed_loadings, self.fixed_parts)
         return np.asarray(slopes, dtype=np.float64)
 
-    def refits(
-        self,
-        parameters: FloatArray,
-        beta: FloatArray,
-        contrast: FloatArray,
-        n_draws: int,
-        rng: np.random.Generator,
-    ) -> Refits:
-        """Draw SS*_s ~ λ_s χ²(df_s) and θ* ~ N(c'β, c'Cov(β̂)c), as of drawn outcomes, and fit each."""
+    def refits(self, parameters: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
+        """φ* of SS*_s ~ λ_s χ²(df_s), as of drawn outcomes, shape (n_draws, n_terms + 1)."""
         chi_squares = rng.chisquare(self.df, size=(n_draws, self.df.size))
-        squares = self.stratum_variances(parameters) * chi_squares
-        drawn, _, _ = optimise_many(self.loadings, self.df, squares)
-        slopes = np.einsum("i,tij,j->t", contrast, self.covariance_slopes(parameters), contrast)
-        spread = np.sqrt(slopes @ parameters)
-        theta = contrast @ beta + spread * rng.standard_normal(n_draws)
-        return Refits(parameters=drawn, theta=theta, theta_variance=drawn @ slopes)
+        return optimise_many(self.loadings, self.df, self.stratum_variances(parameters) * chi_squares)[0]
 
 
 def n_replicates(factors: Sequence[CodeArray], n_levels: Sequence[int]) -> int | None:

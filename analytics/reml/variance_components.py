@@ -1,33 +1,23 @@
-"""A fitted model of variance components, intervals of these and of the grand mean; the parametric bootstrap.
+"""A fitted model of variance components, and the degrees of freedom of the grand mean.
 
 Source: Patterson & Thompson, *Biometrika* 58 (1971) 545-554 (REML). Bates et al., *J. Stat. Software* 67(1)
 (2015), Eq. 41-42 (the criterion and its constants), §2.3 (`bootMer`). Searle, Casella & McCulloch, *Variance
 Components*, 1992, §6.6. Satterthwaite, *Biometrics Bulletin* 2 (1946) 110-114. Giesbrecht & Burns,
-*Biometrics* 41 (1985) 477-486 (ν from the information). Efron & Tibshirani, *An Introduction to the
-Bootstrap*, 1993, §12.5, §13.3. The rule of 4 levels: analytics/README.md, *Intervals of the grand mean*.
+*Biometrics* 41 (1985) 477-486 (ν from the information). The rule of 4 levels: analytics/README.md, *Intervals
+of the grand mean*.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 
 from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
 from analytics.reml.formula import Term
 
 RESIDUAL = "Residual"
-
-
-@dataclass(frozen=True, eq=False)
-class Refits:
-    """What outcomes drawn from a fit gave: φ*, (n_draws, n_terms + 1), θ* and var̂(θ*), (n_draws,)."""
-
-    parameters: FloatArray
-    theta: FloatArray
-    theta_variance: FloatArray
 
 
 class Likelihood(Protocol):
@@ -39,15 +29,8 @@ class Likelihood(Protocol):
     def covariance_slopes(self, parameters: FloatArray) -> FloatArray:
         """∂Cov(β̂)/∂φ, shape (n_terms + 1, p, p)."""
 
-    def refits(
-        self,
-        parameters: FloatArray,
-        beta: FloatArray,
-        contrast: FloatArray,
-        n_draws: int,
-        rng: np.random.Generator,
-    ) -> Refits:
-        """Draw outcomes from N(Xβ, V(φ)) and fit each."""
+    def refits(self, parameters: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
+        """φ* of outcomes drawn from N(0, V(φ)), shape (n_draws, n_terms + 1)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,11 +104,10 @@ class VarianceFit:
 
 @dataclass(frozen=True)
 class FittedInterval:
-    """An estimate with its standard error and interval: of a component, in outcome², or of a mean.
+    """An estimate with its standard error and interval.
 
-    method: `asymptotic` or `bootstrap`; `satterthwaite`, `conservative`, `wald`, `bootstrap-t` or `normal`.
+    method: `satterthwaite`, `conservative` or `normal`.
     df: of the t quantile; None where none is used.
-    small_facets: random facets with at most 4 levels that add to the variance.
     """
 
     estimate: float
@@ -135,24 +117,6 @@ class FittedInterval:
     level: float
     method: str
     df: float | None = None
-    small_facets: tuple[str, ...] = ()
-
-
-def asymptotic_intervals(
-    fit: VarianceFit, level: float = 0.95
-) -> tuple[dict[str, FittedInterval], dict[str, str]]:
-    """Intervals σ̂² exp(±z s/σ̂²) of the components off the boundary, and why others have none."""
-    check_level(level)
-    free = fit.free()
-    intervals = {}
-    for position, error in zip(free, np.sqrt(np.diag(fit.covariance())), strict=True):
-        estimate = float(fit.parameters[position])
-        factor = float(np.exp(ndtri((1.0 + level) / 2.0) * error / estimate))
-        intervals[fit.names[position]] = FittedInterval(
-            estimate, float(error), estimate / factor, estimate * factor, level, "asymptotic"
-        )
-    reason = "on the boundary: the likelihood has no quadratic top there"
-    return intervals, dict.fromkeys(fit.boundary, reason)
 
 
 def check_level(level: float) -> None:
@@ -161,108 +125,25 @@ def check_level(level: float) -> None:
         raise CoreError(f"a confidence level of {level}; it lies strictly between 0 and 1", code="level")
 
 
-MIN_DRAWS_T = 2_000
-MIN_DRAWS = 200
-
-
-def refits(fit: VarianceFit, rng: np.random.Generator, n_draws: int = MIN_DRAWS_T) -> Refits:
-    """Draw from the fitted model and fit each of the draws, at least 200."""
-    if n_draws < MIN_DRAWS:
-        raise CoreError(
-            f"{n_draws} draws; percentiles of a bootstrap need at least {MIN_DRAWS}", code="bootstrap"
-        )
-    return fit.likelihood.refits(fit.parameters, fit.beta, fit.contrast, n_draws, rng)
-
-
-def component_intervals(
-    fit: VarianceFit, draws: Refits, level: float = 0.95
-) -> tuple[dict[str, FittedInterval], dict[str, str]]:
-    """Percentile intervals of all components, from draws of this fit, and which are too short."""
-    check_level(level)
-    tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
-    lower, upper = np.quantile(draws.parameters, tails, axis=0)
-    spread = np.std(draws.parameters, axis=0, ddof=1)
-    intervals = {
-        name: FittedInterval(
-            float(fit.parameters[position]),
-            float(spread[position]),
-            float(lower[position]),
-            float(upper[position]),
-            level,
-            "bootstrap",
-        )
-        for position, name in enumerate(fit.names)
-    }
-    reason = "on the boundary: drawn from a model without it, so that the interval is too short"
-    return intervals, dict.fromkeys(fit.boundary, reason)
-
-
-def t_quantiles(fit: VarianceFit, draws: Refits, level: float = 0.95) -> tuple[float, float]:
-    """Lower and upper quantile of t* = (θ* − θ̂)/SE*, from at least 2,000 draws of this fit."""
-    check_level(level)
-    if draws.theta.size < MIN_DRAWS_T:
-        raise CoreError(
-            f"{draws.theta.size} draws; bootstrap-t needs at least {MIN_DRAWS_T}", code="bootstrap"
-        )
-    studentised = (draws.theta - fit.contrast @ fit.beta) / np.sqrt(draws.theta_variance)
-    lower, upper = np.quantile(studentised, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    return float(lower), float(upper)
-
-
 SMALL_FACET = 4
 
-Method: TypeAlias = Literal["by rule", "satterthwaite", "wald", "bootstrap-t", "percentile"]
-METHODS = ("by rule", "satterthwaite", "wald", "bootstrap-t")
 
+def degrees_of_freedom(
+    fit: VarianceFit, slopes: FloatArray, panel: int | None = None
+) -> tuple[float | None, str]:
+    """Degrees of freedom of a variance with these slopes, and the rule: that of 4 levels first.
 
-def theta_interval(
-    fit: VarianceFit, level: float = 0.95, method: Method = "by rule", draws: Refits | None = None
-) -> FittedInterval:
-    """Interval of the grand mean, or of whatever `fit.contrast` says.
-
-    method: `by rule`: `conservative` where a random facet has at most 4 levels, else `satterthwaite`.
-    draws: of `refits`, for `bootstrap-t`.
+    panel: those of levels whose variance is not in the fit; `conservative` wherever there are any.
+    `normal` is for where nothing random is in the variance.
     """
-    check_level(level)
-    if method == "percentile":
-        raise CoreError(
-            "θ* − θ̂ is normal with the variance that was put in: its percentiles are the Wald interval; "
-            "ask for bootstrap-t",
-            code="percentile",
-        )
-    if method not in METHODS:
-        raise CoreError(
-            f"no interval here is named {method!r}; there are {', '.join(METHODS)}", code="method_unknown"
-        )
-    slopes = theta_slopes(fit)
-    small = small_facets(fit, slopes)
-    rule = "conservative" if small else "satterthwaite"
-    named = rule if method == "by rule" else method
-    df = None
-    if named == "conservative":
-        df = float(min(small.values()) - 1)
-    elif named == "satterthwaite":
-        df = satterthwaite_df(fit, slopes)
-    if named == "bootstrap-t":
-        if draws is None:
-            raise CoreError("bootstrap-t needs draws: bootstrap.refits(fit, rng)", code="draws_missing")
-        low, high = t_quantiles(fit, draws, level)
-    else:
-        upper = (1.0 + level) / 2.0
-        high = float(ndtri(upper) if df is None else stdtrit(df, upper))
-        low = -high
-    estimate = float(fit.contrast @ fit.beta)
-    error = float(np.sqrt(fit.contrast @ fit.beta_covariance @ fit.contrast))
-    return FittedInterval(
-        estimate=estimate,
-        standard_error=error,
-        lower=estimate - high * error,
-        upper=estimate - low * error,
-        df=df,
-        level=level,
-        method=named,
-        small_facets=tuple(":".join(sorted(facet)) for facet in small),
-    )
+    few = [n_levels - 1 for n_levels in small_facets(fit, slopes).values()]
+    if panel is not None:
+        few.append(panel)
+    if few:
+        return float(min(few)), "conservative"
+    if float(slopes @ fit.parameters) == 0.0:
+        return None, "normal"
+    return satterthwaite_df(fit, slopes), "satterthwaite"
 
 
 def theta_slopes(fit: VarianceFit) -> FloatArray:

@@ -18,7 +18,7 @@ from analytics.command_line import MAX_SEED, Answer, add_command, outcomes_of, p
 from analytics.drift.rank_correlation import midranks
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
-from analytics.reml import RESIDUAL, VarianceFit, fit, refits
+from analytics.reml import RESIDUAL, VarianceFit, fit
 from analytics.resampling import generator
 from analytics.research.surrogate import column_of_numbers, column_of_texts
 from analytics.text import named
@@ -271,7 +271,7 @@ def tiers(
 
 def _tier(name: str, fitted: VarianceFit, seed: int) -> dict[str, Any]:
     rng = generator(seed, "tier", *name.encode("utf-8", "surrogatepass"))
-    drawn = _ratio(refits(fitted, rng, N_DRAWS).parameters, fitted.names)
+    drawn = _ratio(fitted.likelihood.refits(fitted.parameters, N_DRAWS, rng), fitted.names)
     lower, upper = np.quantile(drawn, [0.025, 0.975]).tolist()
     return {
         "components": {**fitted.components, RESIDUAL: fitted.residual},

@@ -20,8 +20,8 @@ from analytics.reml import (
     FittedInterval,
     VarianceFit,
     check_level,
+    degrees_of_freedom,
     fit,
-    satterthwaite_df,
     small_facets,
     theta_slopes,
 )
@@ -72,16 +72,9 @@ class TotalError:
         """
         check_level(level)
         slopes = _slopes(self)
-        random = float(slopes @ self.fit.parameters)
-        few = [n_levels - 1 for n_levels in small_facets(self.fit, slopes).values()]
-        if self.projection.degrees_of_freedom is not None:
-            few.append(self.projection.degrees_of_freedom)
-        df, method = None, "normal"
-        if few:
-            df, method = float(min(few)), "conservative"
-        elif random != 0.0:
-            df = satterthwaite_df(self.fit, slopes) * (self.se**2 / random) ** 2
-            method = "satterthwaite"
+        df, method = degrees_of_freedom(self.fit, slopes, self.projection.degrees_of_freedom)
+        if df is not None and method == "satterthwaite":
+            df *= (self.se**2 / float(slopes @ self.fit.parameters)) ** 2
         share = (1.0 + level) / 2.0
         half = float(ndtri(share) if df is None else stdtrit(df, share)) * self.se
         lower, upper = max(self.theta - half, within[0]), min(self.theta + half, within[1])

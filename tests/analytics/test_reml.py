@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from analytics import reml
 from analytics.errors import CoreError
 from analytics.reml import FitRefused, fit
-from analytics.reml.variance_components import asymptotic_intervals
 from tests.analytics.optimum_check import check_optimum, value_and_gradient
 from tests.refusals import refused
 
@@ -228,30 +227,6 @@ def test_the_check_of_boundary30(real_rows):
     check = check_optimum(result, np.random.default_rng(0))
     assert check.passed
     assert check.smallest_boundary_slope > 0.0
-
-
-# ------------------------------------------------------------------------------ intervals of components
-
-
-def test_the_asymptotic_interval_of_a_residual_by_hand():
-    # One way, 2 residual degrees of freedom a group: Var(log σ̂²) = 2/df off the boundary.
-    y = np.random.default_rng(5).standard_normal((10, 3)) + 3 * np.arange(10)[:, None]
-    result = fit({"g": np.repeat(np.arange(10), 3)}, y.ravel(), random="g")
-    interval = asymptotic_intervals(result)[0]["Residual"]
-    half = 1.959963984540054 * np.sqrt(2 / 20)
-    assert interval.standard_error == pytest.approx(result.residual * np.sqrt(2 / 20), rel=1e-9)
-    assert (interval.lower, interval.upper) == pytest.approx(
-        (result.residual * np.exp(-half), result.residual * np.exp(half)), rel=1e-9
-    )
-
-
-def test_a_component_on_the_boundary_has_a_reason_and_no_asymptotic_interval():
-    result = fit({"g": list("aabbcc")}, [0, 2, 1, 3, 0, 2], random="g")
-    intervals, notes = asymptotic_intervals(result)
-    assert list(intervals) == ["Residual"]
-    assert notes == {"g": "on the boundary: the likelihood has no quadratic top there"}
-    with refused(CoreError, "level", match=r"level of 1\.0"):
-        asymptotic_intervals(result, 1.0)
 
 
 # ------------------------------------------------------------------------------------------------ refusals

@@ -23,6 +23,7 @@ from analytics.tee import (
 from analytics.tee.report import SCORES
 from analytics.tee.total_error import naive_standard_error
 from tests.analytics.factorial import factorial
+from tests.refusals import refused
 
 DECLARED = Declaration("score", "item", "prompt", "judge", "temperature")
 INCLUDE = Reading(sensitivity="include")
@@ -248,6 +249,8 @@ def test_refusals():
         total_error(columns | {"score": np.where(np.arange(720) == 7, np.nan, columns["score"])}, DECLARED)
     with pytest.raises(CoreError, match="no column is declared for strata by category"):
         by_stratum(columns, DECLARED, "category")
+    with refused(CoreError, "level", match="level of 95"):
+        total_error(columns, DECLARED).interval(95)
     with pytest.raises(CoreError, match="needs two items"):
         naive_standard_error(np.array(["a", "a"]), np.array([0.0, 1.0]))
 

@@ -1,4 +1,4 @@
-"""Intervals of the grand mean and of fixed effects, and the parametric bootstrap."""
+"""Degrees of freedom of the grand mean and of fixed effects, and the parametric bootstrap."""
 
 from dataclasses import replace
 
@@ -6,16 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analytics.errors import CoreError
-from analytics.reml import fit
-from analytics.reml.variance_components import (
-    component_intervals,
-    refits,
-    satterthwaite_df,
-    t_quantiles,
-    theta_interval,
-)
-from tests.refusals import refused
+from analytics.reml import degrees_of_freedom, fit, satterthwaite_df, small_facets, theta_slopes
+from analytics.tee import Declaration, total_error
 
 
 def two_way(seed, n_items, n_prompts, sd_prompt=1.0):
@@ -36,9 +28,27 @@ def two_way(seed, n_items, n_prompts, sd_prompt=1.0):
     return table, squares
 
 
+def columns_of(table, *names):
+    columns = dict(zip(names, (axis.ravel() for axis in np.indices(table.shape)), strict=True))
+    return columns | {"score": table.ravel()}
+
+
+def interval_of(table, *names, level=0.95):
+    """Interval of a study with one outcome in each cell, or with the last axis as its replicates."""
+    facets = [name for name in names if name in ("item", "prompt")]
+    return total_error(columns_of(table, *names), Declaration("score", *facets)).interval(level)
+
+
 def fit_two_way(table):
-    item, prompt = np.indices(table.shape)
-    return fit({"item": item.ravel(), "prompt": prompt.ravel()}, table.ravel(), random="item + prompt")
+    columns = columns_of(table, "item", "prompt")
+    return fit(columns, table.ravel(), random="item + prompt")
+
+
+def rule_of(result):
+    """Degrees of freedom, rule, and the facets that are small."""
+    slopes = theta_slopes(result)
+    small = [":".join(sorted(facet)) for facet in small_facets(result, slopes)]
+    return *degrees_of_freedom(result, slopes), small
 
 
 def three_way(seed, n_prompts=5, n_judges=3, random="item + prompt + item:judge + prompt:judge"):
@@ -56,14 +66,8 @@ def three_way(seed, n_prompts=5, n_judges=3, random="item + prompt + item:judge 
 
 
 def effect(result, name):
-    """Interval of a fixed effect: its contrast is a column of the identity."""
-    contrast = np.eye(result.beta.size)[result.fixed_names.index(name)]
-    return theta_interval(replace(result, contrast=contrast))
-
-
-def theta_slopes(result):
-    slopes = result.likelihood.covariance_slopes(result.parameters)
-    return np.einsum("i,tij,j->t", result.contrast, slopes, result.contrast)
+    """A fit whose contrast is a fixed effect: a column of the identity."""
+    return replace(result, contrast=np.eye(result.beta.size)[result.fixed_names.index(name)])
 
 
 # ------------------------------------------------------------------------------------------------ by hand
@@ -72,7 +76,7 @@ def theta_slopes(result):
 def test_satterthwaite_by_the_strata():
     # Var θ̂ = (λ_item + λ_prompt − λ_e)/NV: a_s = 1, 1, −1 over NV.
     table, (item, prompt, inside) = two_way(1, 12, 6)
-    interval = theta_interval(fit_two_way(table))
+    interval = interval_of(table, "item", "prompt")
     variance = item + prompt - inside
     df = variance**2 / (item**2 / 11 + prompt**2 / 5 + inside**2 / 55)
     assert interval.method == "satterthwaite"
@@ -89,14 +93,14 @@ def test_a_boundary_component_is_pooled_into_its_stratum():
     assert prompt < inside
     result = fit_two_way(table)
     assert result.boundary == ("prompt",)
-    interval = theta_interval(result)
+    interval = interval_of(table, "item", "prompt")
     assert interval.df == pytest.approx(11.0, rel=1e-9)
     assert interval.standard_error == pytest.approx(np.sqrt(item / 72), rel=1e-10)
 
 
 def test_with_every_component_on_the_boundary_rows_are_a_plain_sample():
-    y = [0.0, 2.0, 1.0, 3.0, 0.0, 2.0, 1.5, 2.5, 0.5, 1.5]
-    interval = theta_interval(fit({"g": list("aabbccddee")}, y, random="g"))
+    y = np.array([0.0, 2.0, 1.0, 3.0, 0.0, 2.0, 1.5, 2.5, 0.5, 1.5])
+    interval = interval_of(y.reshape(5, 2), "item", "again")
     low, high = stats.ttest_1samp(y, 0.0).confidence_interval()
     assert interval.df == pytest.approx(9.0, rel=1e-9)
     assert (interval.lower, interval.upper) == pytest.approx((low, high), rel=1e-10)
@@ -108,8 +112,7 @@ def test_with_every_component_on_the_boundary_rows_are_a_plain_sample():
 @pytest.mark.parametrize("level", [0.95, 0.8])
 def test_one_way_is_the_t_interval_of_the_group_means(level):
     y = np.random.default_rng(3).standard_normal((7, 4)) + 2 * np.arange(7)[:, None]
-    result = fit({"g": np.repeat(np.arange(7), 4)}, y.ravel(), random="g")
-    interval = theta_interval(result, level)
+    interval = interval_of(y, "item", "again", level=level)
     low, high = stats.ttest_1samp(y.mean(axis=1), 0.0).confidence_interval(level)
     assert (interval.lower, interval.upper) == pytest.approx((low, high), rel=1e-10)
     assert interval.df == pytest.approx(6.0, rel=1e-9)
@@ -120,11 +123,11 @@ def test_two_judges_on_the_same_items_are_a_paired_t_test():
     table = 3 * rng.standard_normal((9, 1)) + [0.0, 0.5] + rng.standard_normal((9, 2))
     item, judge = (axis.ravel() for axis in np.indices(table.shape))
     result = fit({"item": item, "judge": judge}, table.ravel(), random="item", fixed="judge")
-    interval = effect(result, "judge[1]")
+    one = effect(result, "judge[1]")
     paired = stats.ttest_rel(table[:, 1], table[:, 0])
-    low, high = paired.confidence_interval()
-    assert (interval.lower, interval.upper, interval.df) == pytest.approx((low, high, 8.0), rel=1e-9)
-    assert interval.estimate / interval.standard_error == pytest.approx(paired.statistic, rel=1e-10)
+    assert rule_of(one) == (pytest.approx(8.0, rel=1e-9), "satterthwaite", [])
+    error = np.sqrt(one.contrast @ one.beta_covariance @ one.contrast)
+    assert one.contrast @ one.beta / error == pytest.approx(paired.statistic, rel=1e-10)
 
 
 # ------------------------------------------------------------------------------------ the rule of 4 levels
@@ -132,53 +135,60 @@ def test_two_judges_on_the_same_items_are_a_paired_t_test():
 
 @pytest.mark.parametrize("n_prompts", [2, 3, 4])
 def test_a_small_random_facet_makes_the_interval_conservative(n_prompts):
-    result = fit_two_way(two_way(2, 20, n_prompts)[0])
-    interval = theta_interval(result)
+    table, _ = two_way(2, 20, n_prompts)
+    interval, result = interval_of(table, "item", "prompt"), fit_two_way(table)
     assert (interval.method, interval.df) == ("conservative", n_prompts - 1)
-    assert interval.small_facets == ("prompt",)
+    assert rule_of(result)[2] == ["prompt"]
     half = stats.t.ppf(0.975, n_prompts - 1) * interval.standard_error
     assert interval.upper - interval.estimate == pytest.approx(half, rel=1e-12)
-    assert theta_interval(result, method="satterthwaite").df > n_prompts - 1
+    assert satterthwaite_df(result, theta_slopes(result)) > n_prompts - 1
 
 
 def test_the_smallest_of_several_small_facets_counts():
-    interval = theta_interval(fit_two_way(two_way(5, 3, 4)[0]))
-    assert (interval.df, interval.small_facets) == (2.0, ("item", "prompt"))
+    assert rule_of(fit_two_way(two_way(5, 3, 4)[0])) == (2.0, "conservative", ["item", "prompt"])
 
 
 def test_five_levels_are_not_small_and_fixed_factors_are_not_random():
-    interval = theta_interval(three_way(1))
-    assert (interval.method, interval.small_facets) == ("satterthwaite", ())
+    assert rule_of(three_way(1))[1:] == ("satterthwaite", [])
+
+
+def test_judges_whose_variance_is_not_in_the_fit_are_a_small_facet():
+    large, small = three_way(1), three_way(1, n_prompts=3)
+    assert degrees_of_freedom(large, theta_slopes(large), 6) == (6.0, "conservative")
+    assert degrees_of_freedom(small, theta_slopes(small), 6) == (2.0, "conservative")
+
+
+def test_without_a_random_term_there_are_no_degrees_of_freedom():
+    result = three_way(1)
+    assert degrees_of_freedom(result, np.zeros(result.parameters.size)) == (None, "normal")
 
 
 def test_levels_nested_in_a_large_facet_are_not_a_small_facet():
     result = three_way(1, n_prompts=2, random="item + item:prompt")
     assert result.facets == {frozenset({"item"}): 8}
-    assert theta_interval(result).method == "satterthwaite"
+    assert rule_of(result)[1] == "satterthwaite"
 
 
 def test_a_facet_met_only_with_a_fixed_factor_is_one_nevertheless():
     result = three_way(1, n_prompts=3, random="item + item:prompt + prompt:judge")
     assert list(result.facets.items()) == [(frozenset({"item"}), 8), (frozenset({"prompt"}), 3)]
-    assert (theta_interval(result).method, theta_interval(result).df) == ("conservative", 2.0)
+    assert rule_of(result) == (2.0, "conservative", ["prompt"])
 
 
 def test_a_fixed_effect_is_conservative_where_a_small_facet_adds_to_it():
     # judge[1]: item:judge and prompt:judge add, item and prompt cancel.
     crossed = effect(three_way(1, n_prompts=3), "judge[1]")
-    assert (crossed.method, crossed.df) == ("conservative", 2.0)
+    assert rule_of(crossed)[:2] == (2.0, "conservative")
     without = three_way(2, n_prompts=3, random="item + prompt + item:judge")
     assert without.boundary == ()
-    shared = effect(without, "judge[1]")
-    assert shared.method == "satterthwaite"
-    assert shared.df == pytest.approx(7 * 2, rel=1e-9)
-    assert effect(without, "(Intercept)").method == "conservative"
+    assert rule_of(effect(without, "judge[1]"))[:2] == (pytest.approx(7 * 2, rel=1e-9), "satterthwaite")
+    assert rule_of(effect(without, "(Intercept)"))[1] == "conservative"
 
 
 # ------------------------------------------------------------------------------------- unbalanced designs
 
 
-def with_cells(result_of, seed):
+def with_cells(seed):
     """The same rows by both methods: a column for the interaction makes the grid incomplete."""
     rng = np.random.default_rng(seed)
     item, prompt, _ = (axis.ravel() for axis in np.indices((10, 5, 3)))
@@ -189,15 +199,15 @@ def with_cells(result_of, seed):
         + rng.standard_normal(item.size)
     )
     columns = {"item": item, "prompt": prompt, "cell": 5 * item + prompt}
-    return result_of(fit(columns, y, random="item + prompt + item:prompt")), result_of(
-        fit(columns, y, random="item + prompt + cell")
-    )
+    interaction = ("item:prompt", "cell")
+    return [fit(columns, y, random=f"item + prompt + {one}") for one in interaction]
 
 
 def test_unbalanced_satterthwaite_equals_that_of_the_strata():
-    balanced, other = with_cells(theta_interval, 6)
-    assert other.standard_error == pytest.approx(balanced.standard_error, rel=1e-5)
-    assert other.df == pytest.approx(balanced.df, rel=1e-4)
+    balanced, other = with_cells(6)
+    variances = [one.contrast @ one.beta_covariance @ one.contrast for one in (balanced, other)]
+    assert np.sqrt(variances[1]) == pytest.approx(np.sqrt(variances[0]), rel=1e-5)
+    assert rule_of(other)[0] == pytest.approx(rule_of(balanced)[0], rel=1e-4)
 
 
 def test_the_variance_is_its_slopes_times_the_components():
@@ -218,12 +228,8 @@ def test_the_variance_is_its_slopes_times_the_components():
 
 
 def test_draws_row_by_row_have_the_distribution_of_drawn_mean_squares():
-    balanced, other = with_cells(lambda result: refits(result, np.random.default_rng(1), 400), 6)
-    for left, right in [
-        *zip(balanced.parameters.T, other.parameters.T, strict=True),
-        (balanced.theta, other.theta),
-        (balanced.theta_variance, other.theta_variance),
-    ]:
+    balanced, other = (refits(one, 1, 400) for one in with_cells(6))
+    for left, right in zip(balanced.T, other.T, strict=True):
         assert stats.ks_2samp(left, right).pvalue > 0.001
 
 
@@ -235,64 +241,20 @@ def one_way(n_groups=8):
     return fit({"g": np.repeat(np.arange(n_groups), 4)}, y.ravel(), random="g")
 
 
-def test_bootstrap_t_of_a_one_way_layout_is_student_s_t():
-    # Far from the boundary SE*² = MS*_between/n, so that t* is Student's with 7 degrees of freedom.
-    result = one_way()
-    draws = refits(result, np.random.default_rng(5), 40_000)
-    low, high = t_quantiles(result, draws)
-    # The standard error of a quantile is √(p(1−p)/B)/density: .02 here.
-    assert high == pytest.approx(stats.t.ppf(0.975, 7), abs=0.06)
-    assert low == pytest.approx(stats.t.ppf(0.025, 7), abs=0.06)
-    interval = theta_interval(result, method="bootstrap-t", draws=draws)
-    assert interval.lower == pytest.approx(interval.estimate - high * interval.standard_error)
-    assert interval.upper == pytest.approx(interval.estimate - low * interval.standard_error)
-    assert interval.df is None
+def refits(result, seed, n_draws):
+    return result.likelihood.refits(result.parameters, n_draws, np.random.default_rng(seed))
 
 
-def test_the_bootstrap_interval_of_a_residual_is_that_of_chi_square():
+def test_drawn_residuals_are_chi_square():
     result = one_way()
-    draws = refits(result, np.random.default_rng(6), 40_000)
-    interval = component_intervals(result, draws)[0]["Residual"]
+    residual = refits(result, 6, 40_000)[:, -1]
     exact = result.residual * stats.chi2.ppf([0.025, 0.975], 24) / 24
-    assert (interval.lower, interval.upper) == pytest.approx(tuple(exact), rel=0.02)
-    assert interval.standard_error == pytest.approx(result.residual * np.sqrt(2 / 24), rel=0.02)
+    assert np.quantile(residual, [0.025, 0.975]) == pytest.approx(exact, rel=0.02)
+    assert residual.std(ddof=1) == pytest.approx(result.residual * np.sqrt(2 / 24), rel=0.02)
 
 
 def test_draws_depend_on_the_generator_alone():
     result = one_way()
-    one, same, other = (refits(result, np.random.default_rng(seed), 200) for seed in (1, 1, 2))
-    assert (one.parameters == same.parameters).all()
-    assert (one.theta == same.theta).all()
-    assert (one.theta != other.theta).all()
-
-
-def test_an_interval_on_the_boundary_says_that_it_is_too_short():
-    result = fit({"g": list("aabbcc")}, [0, 2, 1, 3, 0, 2], random="g")
-    intervals, notes = component_intervals(result, refits(result, np.random.default_rng(1), 500))
-    assert intervals["g"].lower == 0.0
-    assert "too short" in notes["g"]
-
-
-# ------------------------------------------------------------------------------------------------ refusals
-
-
-def test_a_percentile_interval_of_theta_is_refused():
-    result = one_way()
-    draws = refits(result, np.random.default_rng(1))
-    with refused(CoreError, "percentile", match="Wald interval"):
-        theta_interval(result, method="percentile", draws=draws)
-
-
-def test_what_has_no_interval_is_refused_by_name():
-    result = one_way()
-    few = refits(result, np.random.default_rng(1), 1_999)
-    with pytest.raises(CoreError, match="1999 draws; bootstrap-t needs at least 2000"):
-        theta_interval(result, method="bootstrap-t", draws=few)
-    with pytest.raises(CoreError, match="199 draws"):
-        refits(result, np.random.default_rng(1), 199)
-    with refused(CoreError, "draws_missing", match="needs draws"):
-        theta_interval(result, method="bootstrap-t")
-    with refused(CoreError, "method_unknown", match="'exact'"):
-        theta_interval(result, method="exact")
-    with refused(CoreError, "level", match="level of 95"):
-        theta_interval(result, 95)
+    one, same, other = (refits(result, seed, 200) for seed in (1, 1, 2))
+    assert (one == same).all()
+    assert (one != other).any(axis=1).all()
