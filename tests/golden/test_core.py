@@ -37,7 +37,7 @@ def board_of(path, **rules):
     return as_text(standings.as_plain()), text(standings)
 
 
-@pytest.mark.parametrize("target", ["full", "subset", "domain"])
+@pytest.mark.parametrize("target", ["subset", "domain"])
 def test_the_demonstration(target):
     kept, said = board_of(DEMONSTRATION, target=target)
     check(f"demonstration-{target}", {"board": kept, "printed": said})
