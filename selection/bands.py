@@ -200,23 +200,16 @@ def tasks_in_bands(
 
 def table_band(
     table: OutcomeTable,
-    weights: FloatArray | None = None,
     *,
     lo: float = LO,
     hi: float = HI,
     widening: bool = True,
     history_window: int | None = None,
 ) -> Band:
-    """Apply `mid_range` to the complete agents of a table, the latest `history_window` of them.
-
-    weights: (n_agents,); 1/π_i for every agent of the table, complete or not.
-    """
+    """Apply `mid_range` to the complete agents of a table, the latest `history_window` of them."""
     complete = np.flatnonzero(table.complete())
     rows = complete[latest_agents([table.dates[i] for i in complete], history_window)]
-    if weights is not None and weights.shape != (table.n_agents,):
-        raise SelectionError(f"weights {weights.shape} for {table.n_agents} agents", code="shape")
-    of_rows = None if weights is None else weights[rows]
-    return mid_range(table.means[rows], of_rows, lo=lo, hi=hi, widening=widening)
+    return mid_range(table.means[rows], lo=lo, hi=hi, widening=widening)
 
 
 def _weighted_counts(outcomes: FloatArray, weights: FloatArray) -> FloatArray:

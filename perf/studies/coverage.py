@@ -150,7 +150,6 @@ class Coverage(NamedTuple):
     n_items: int
     coverage: float
     mc_se: float
-    mean_se: float
 
 
 def coverage(
@@ -190,7 +189,7 @@ def coverage(
     se = np.sqrt(estimated_variance(layout, scenario, mean_squares))
     covered = np.mean(np.abs(deviation) <= _quantile(scenario, level) * se)
     mc_se = math.sqrt(covered * (1.0 - covered) / n_draws)
-    return Coverage(scenario.name, n_items, float(covered), mc_se, float(se.mean()))
+    return Coverage(scenario.name, n_items, float(covered), mc_se)
 
 
 def coverage_table(seed: int, *, n_draws: int = 1_000) -> tuple[Coverage, ...]:

@@ -140,12 +140,12 @@ class Rates:
     kind: str
 
 
-def rates_of(case: Case, n_boards: int, *, seed: int = 1, n_draws: int | None = None) -> Rates:
+def rates_of(case: Case, n_boards: int, *, n_draws: int | None = None) -> Rates:
     """Simulate boards of a case."""
     n_draws = n_draws or (N_DRAWS_BY_TASKS if case.by_tasks else N_DRAWS)
     claimed, excluded = np.zeros(n_boards), np.zeros((n_boards, len(case.trials) + case.n_calibrated))
     for i in range(n_boards):
-        found = ranked(case, np.random.default_rng((seed, i)), seed=i, n_draws=n_draws)
+        found = ranked(case, np.random.default_rng((1, i)), seed=i, n_draws=n_draws)
         claimed[i], excluded[i] = found.beats.any(), ~found.may_be_first
     left_out = {kind: float(excluded[:, rows].mean()) for kind, rows in case.kinds.items()}
     kind = max(left_out, key=lambda one: left_out[one])

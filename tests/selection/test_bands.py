@@ -325,12 +325,7 @@ def test_only_complete_agents_of_the_window_feed_the_band_of_a_table():
     assert (everyone.n_complete, everyone.pass_rates.tolist()) == (10, [0.3] * 20)
     late = table_band(table, history_window=5)
     assert (late.n_complete, late.pass_rates.tolist()) == (5, [0.6] * 20)
-    weights = np.ones(11)
-    weights[5], weights[10] = 3.0, 100.0
-    assert table_band(table, weights, history_window=5).pass_rates.tolist() == [5 / 7] * 20
     assert table_band(table, lo=0.31, hi=0.69).size == 20
-    with refused(SelectionError, "shape", match=r"weights \(10,\) for 11 agents"):
-        table_band(table, np.ones(10))
 
 
 # ------------------------------------------------------------------------------------------------ refusals
