@@ -14,6 +14,7 @@ Letters without a width are ignored there; a name holds none.
 Source: Unicode Technical Standard #39, §4, by the data of `confusable_homoglyphs`.
 """
 
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from unicodedata import category, normalize
 
@@ -74,3 +75,9 @@ def _prototypes() -> dict[int, str]:
             apart = len(other) > 1 or len(pairs[other]) > 1
             prototypes[ord(letter)] = other if apart else min(letter, other)
     return prototypes
+
+
+def first_names(names: Sequence[str], n: int = 3, *, of: int = 0) -> str:
+    """Return the first names, and how many more there are; `of` how many where `names` are only the first."""
+    n_more = max(of, len(names)) - n
+    return ", ".join(names[:n]) + (f" and {n_more:,} more" if n_more > 0 else "")

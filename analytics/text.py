@@ -13,6 +13,7 @@ from textwrap import wrap
 from typing import Any
 
 from analytics.names import NOT_STATED as NOT_STATED
+from analytics.names import first_names
 
 INDENT = "  "
 WIDTH = 110
@@ -23,6 +24,8 @@ MAX_VALUE = 1e9
 NOTHING = "–"
 LONGEST_NAME = 80
 
+listed = first_names
+
 
 def named(name: str) -> str:
     """Return a name in quotes as a refusal shows it, which may be of any length in a file."""
@@ -32,11 +35,6 @@ def named(name: str) -> str:
 def cut(name: str) -> str:
     """Return a name of at most 80 characters."""
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
-
-
-def listed(names: Sequence[str], most: int = 3) -> str:
-    """Return the first of the names, and how many there are beside them."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def enumerated(parts: Sequence[str]) -> str:

@@ -10,12 +10,12 @@ from typing import Any, Literal, cast, get_args
 
 from analytics.command_line import MAX_COUNTED, MAX_SEED, Parser, pairs, whole
 from analytics.flat_file import RunSetting
+from analytics.names import first_names
 from analytics.record import Condition, Counting
 from analytics.record.rows import Missing
 from selection.errors import SelectionError
 from selection.prior import PriorDecisions, SubsetVersion
 from selection.rules import ESTIMATORS, GROUPS, TARGETS, Rules
-from selection.standings.terms import first_names
 from selection.strategies import STRATEGIES
 
 Settings = Literal["comparable"] | tuple[Condition, ...]

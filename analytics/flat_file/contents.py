@@ -20,7 +20,7 @@ from analytics.arrays import FloatArray
 from analytics.flat_file.columns import LABELS, MEASURED, NAMED, SETTING
 from analytics.flat_file.faults import MAX_FAULTS, Fault, Faults, FlatFileError, excerpt, quoted, refuse
 from analytics.flat_file.table import RowNumbers, Table
-from analytics.names import without_case
+from analytics.names import first_names, without_case
 
 Codes = npt.NDArray[np.int32]
 Places = npt.NDArray[np.int64]
@@ -248,23 +248,19 @@ def contents(table: Table) -> FlatFile:
 
 def _check_one_benchmark(table: Table) -> None:
     names = sorted(table.names["benchmark"].code)
+    known = first_names(list(map(quoted, names)), N_LISTED)
     if "benchmark" in table.fixed:
         return  # rows of another one contradict it
     if len(names) > 1 and table.only is None:
         rule = (
-            f"the file holds {len(names):,} benchmarks ({_listed(names)}); choose one, for example"
+            f"the file holds {len(names):,} benchmarks ({known}); choose one, for example"
             f" --only {quoted(names[0])}"
         )
     elif names and table.only not in (None, *names):
-        rule = f"no row has the benchmark {quoted(table.only or '')}; the file holds {_listed(names)}"
+        rule = f"no row has the benchmark {quoted(table.only or '')}; the file holds {known}"
     else:
         return
     raise FlatFileError((Fault(None, "benchmark", None, rule),))
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - N_LISTED:,} more" if len(names) > N_LISTED else ""
-    return ", ".join(map(quoted, names[:N_LISTED])) + more
 
 
 def _expand(table: Table, columns: dict[str, npt.NDArray[Any]]) -> Places | None:

@@ -3,6 +3,7 @@
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.fields.json import KeyTextTransform
 
+from analytics.names import first_names
 from leaderboard.accounts.models import ApiToken, Scope, User, has_confirmed_address
 from leaderboard.catalog.models import Agent, Benchmark, Membership, Policy, Role, Task, Visibility
 from leaderboard.errors import Missing
@@ -19,8 +20,7 @@ def benchmark_of(slug: str) -> Benchmark:
     if benchmark := Benchmark.objects.filter(slug=slug).first():
         return benchmark
     known = list(Benchmark.objects.order_by("slug").values_list("slug", flat=True))
-    more = f" and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
-    names = f"Known: {', '.join(known[:MAX_NAMED])}{more}." if known else "None is loaded yet."
+    names = f"Known: {first_names(known, MAX_NAMED)}." if known else "None is loaded yet."
     raise NoSuchBenchmark(f"There is no benchmark {slug!r}. {names}")
 
 

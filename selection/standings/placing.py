@@ -26,13 +26,14 @@ from typing import Literal
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray, Mask, columns, read_only
+from analytics.names import first_names
 from analytics.record import Record
 from selection.errors import SelectionError
 from selection.prior import Staged
 from selection.schema.board import Line, Standings
 from selection.staged.walks import Staging, recalled
 from selection.standings.full_scores import Completing, FullScoreEstimate, TooFewComplete
-from selection.standings.terms import CHOSEN_TASKS, first_names, is_recalled
+from selection.standings.terms import CHOSEN_TASKS, is_recalled
 from selection.standings.words import counted, elsewhere, lacking_under
 
 How = Literal["direct", "completed", "incomplete"]

@@ -155,12 +155,6 @@ ZERO = "missing and invalid results count as failures"
 Key = TypeVar("Key")
 
 
-def first_names(names: Sequence[str], n: int = 3, *, of: int = 0) -> str:
-    """Return the first names, and how many more there are; `of` how many where `names` are only the first."""
-    n_more = max(of, len(names)) - n
-    return ", ".join(names[:n]) + (f" and {n_more:,} more" if n_more > 0 else "")
-
-
 def sentence(text: str) -> str:
     """Begin with a capital and end with a full stop."""
     return f"{text[:1].upper()}{text[1:].removesuffix('.')}." if text else ""

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from analytics.names import first_names as first_names
 from analytics.text import NOT_STATED as NOT_STATED
 from analytics.text import counted as counted
 from analytics.text import enumerated
@@ -37,7 +38,6 @@ from selection.standings.terms import clause as clause
 from selection.standings.terms import cost_text as cost_text
 from selection.standings.terms import costs as costs
 from selection.standings.terms import error_text as error_text
-from selection.standings.terms import first_names as first_names
 from selection.standings.terms import half_width as half_width
 from selection.standings.terms import headline_agents as headline_agents
 from selection.standings.terms import in_headlines as in_headlines

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from analytics.names import first_names
 from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, excerpt, printable, unique, whole_number
 
 MAX_SHOWN = 80  # characters of a path
@@ -191,6 +192,4 @@ def keys(data: bytes) -> frozenset[str]:
 
 
 def names_of(values: Collection[str], n: int = 5) -> str:
-    shown = sorted(values)[:n]
-    more = f" and {len(values) - n:,} more" if len(values) > n else ""
-    return ", ".join(excerpt(name) for name in shown) + more
+    return first_names([excerpt(name) for name in sorted(values)], n)
