@@ -29,6 +29,13 @@ def columns(array: npt.NDArray[Any], at: IndexArray) -> npt.NDArray[Any]:
     return array if is_whole else np.take(array, at, axis=1)
 
 
+def ratio(a: npt.NDArray[Any], b: npt.NDArray[Any], above: float = 0.0) -> FloatArray:
+    """Divide; NaN where the divisor is not above a bound."""
+    quotient = np.full(a.shape, np.nan)
+    np.divide(a, b, out=quotient, where=b > above)
+    return quotient
+
+
 def coded(values: Sequence[Value]) -> tuple[tuple[Value, ...], IndexArray]:
     """Return the distinct values in ascending order, and the place of each value among them."""
     names = tuple(sorted(set(values)))

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.special import betainc
 
-from analytics.arrays import FloatArray, IndexArray, Mask, read_only
+from analytics.arrays import FloatArray, IndexArray, Mask, ratio, read_only
 from analytics.outcome_table import OutcomeTable
 from analytics.text import counted
 from selection.errors import SelectionError
@@ -85,9 +85,7 @@ def pass_rates(outcomes: FloatArray, weights: FloatArray | None = None) -> Float
     """
     outcomes, weights = _checked(outcomes, weights)
     counts = _weighted_counts(outcomes, weights)
-    rates = np.full(outcomes.shape[1], np.nan)
-    np.divide(np.nansum(outcomes * weights[:, None], axis=0), counts, out=rates, where=counts > 0)
-    return rates
+    return ratio(np.nansum(outcomes * weights[:, None], axis=0), counts)
 
 
 def stage_of(n_complete: int) -> Stage:
@@ -134,9 +132,8 @@ def mid_range(
     suited = _is_suited(tried, rates.size)
     lo, hi = tried[-1][:2] if tried else (lo, hi)
     tasks = np.flatnonzero(in_band(rates, lo, hi) & suited)
-    # I_hi(s + ½, n − s + ½) − I_lo(s + ½, n − s + ½), s = n·p, with n = (Σw)²/Σw²; n = 0 without a cell
-    squares, n = _weighted_counts(outcomes, weights**2), np.zeros(rates.size)
-    np.divide(_weighted_counts(outcomes, weights) ** 2, squares, out=n, where=squares > 0)
+    # I_hi(s + ½, n − s + ½) − I_lo(s + ½, n − s + ½), s = n·p, with n = (Σw)²/Σw²
+    n = ratio(_weighted_counts(outcomes, weights) ** 2, _weighted_counts(outcomes, weights**2))
     a, b = n * rates + 0.5, n - n * rates + 0.5
     p_in_band = np.asarray(betainc(a, b, hi) - betainc(a, b, lo), dtype=np.float64)
     unsure = np.zeros(rates.size, dtype=np.bool_)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, ratio, read_only
 from selection import full_scores
 from selection.errors import SelectionError
 from selection.folds import (
@@ -244,13 +244,6 @@ def _means(outcomes: FloatArray, members: Mask) -> tuple[FloatArray, FloatArray,
 def row_means(values: FloatArray) -> FloatArray:
     """Mean of every row over what is not NaN; NaN where all is."""
     return ratio(np.nansum(values, axis=1), np.count_nonzero(~np.isnan(values), axis=1))
-
-
-def ratio(sums: FloatArray, counts: FloatArray | IndexArray) -> FloatArray:
-    """Divide; NaN where the divisor is not above 0."""
-    means = np.full(sums.shape, np.nan)
-    np.divide(sums, counts, out=means, where=counts > 0)
-    return means
 
 
 def _joined(each: Sequence[FloatArray]) -> FloatArray:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from analytics.arrays import DECIMALS, CountArray, FloatArray, IndexArray, Mask, read_only
+from analytics.arrays import DECIMALS, CountArray, FloatArray, IndexArray, Mask, ratio, read_only
 from analytics.record import AgentRow, Compared, Counting, Delivery, Record, Rows, agent_rows, in_part
 from analytics.record.rows import Setting
 from selection.bands import EDGE_TOLERANCE, pass_rates
@@ -96,9 +96,7 @@ def group_means(outcomes: FloatArray, n_groups: int) -> list[FloatArray]:
 
 def _column_means(rows: FloatArray) -> tuple[FloatArray, CountArray]:
     n = np.count_nonzero(~np.isnan(rows), axis=0)
-    total = np.nansum(rows, axis=0)
-    means = np.divide(total, n, out=np.full(n.shape, np.nan), where=n > 0)
-    return means, np.asarray(n, dtype=np.int32)
+    return ratio(np.nansum(rows, axis=0), n), np.asarray(n, dtype=np.int32)
 
 
 def weaker_passing(outcomes: FloatArray, ranks: FloatArray) -> int:

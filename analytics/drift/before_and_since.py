@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analytics.arrays import FloatArray, Mask
+from analytics.arrays import FloatArray, Mask, ratio
 from analytics.drift.monitor import (
     LEVEL,
     MIN_AGENTS,
@@ -209,13 +209,7 @@ def _tested(observed: float, drawn: FloatArray, look: Look) -> tuple[float, floa
 
 def _rates(outcomes: FloatArray) -> FloatArray:
     valid = ~np.isnan(outcomes)
-    return _ratio(np.nansum(outcomes, axis=0)[None], np.count_nonzero(valid, axis=0)[None].astype(np.float64))
-
-
-def _ratio(sums: FloatArray, counts: FloatArray) -> FloatArray:
-    rates = np.full(sums.shape, np.nan)
-    np.divide(sums, counts, out=rates, where=counts > 0.5)
-    return rates
+    return ratio(np.nansum(outcomes, axis=0)[None], np.count_nonzero(valid, axis=0)[None])
 
 
 def _left(chosen: FloatArray, windowed: FloatArray, edges: Edges) -> tuple[Mask, FloatArray]:
@@ -254,7 +248,7 @@ def _draws(
             sums = members @ cells[0]
             return sums / len(selected), (totals[0] - sums) / len(latest)
         sums, counts = members @ cells
-        return _ratio(sums, counts), _ratio(totals[0] - sums, totals[1] - counts)
+        return ratio(sums, counts, 0.5), ratio(totals[0] - sums, totals[1] - counts, 0.5)
 
     def draw(n_draws: int) -> FloatArray:
         chunk, counts = max(1, CHUNK_CELLS // both.shape[1]), []
@@ -263,6 +257,6 @@ def _draws(
             band, far = _left(*rates(chosen[start : start + chunk]), edges)
             counts.append((np.count_nonzero(far, axis=1), np.count_nonzero(band, axis=1), far.sum(axis=1)))
         n_out, sizes, went = (np.concatenate(part).astype(np.float64) for part in zip(*counts, strict=True))
-        return np.stack([_ratio(n_out, sizes), went / k])
+        return np.stack([ratio(n_out, sizes), went / k])
 
     return draw

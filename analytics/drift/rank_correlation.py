@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, ratio
 from analytics.errors import CoreError
 from analytics.resampling import generator
 
@@ -53,8 +53,7 @@ def spearman_interval(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[float, float]
     first, second = (_order_signs(np.round(x, DECIMALS)).astype(np.float64) for x in (means, scores))
     product = _without_each(first, second)
     scale = np.sqrt(_without_each(first, first) * _without_each(second, second))
-    rhos = np.full(means.size, np.nan)
-    np.divide(product, scale, out=rhos, where=scale > 0)
+    rhos = ratio(product, scale)
     with np.errstate(divide="ignore"):
         z = np.arctanh(rhos)
     if abs(rho) == 1.0 or not np.isfinite(z).all():
@@ -138,9 +137,7 @@ def _row_spearman(a: FloatArray, b: FloatArray) -> FloatArray:
     """Σab/√(Σa²·Σb²) along the last axis; NaN where a row is constant."""
     product = np.sum(a * b, axis=-1)
     scale = np.sqrt(np.sum(a**2, axis=-1) * np.sum(b**2, axis=-1))
-    rho = np.full(product.shape, np.nan)
-    np.divide(product, scale, out=rho, where=scale > 0)
-    return rho
+    return ratio(product, scale)
 
 
 def _order_signs(values: FloatArray) -> npt.NDArray[np.int8]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.special import fdtri, stdtrit
 
 from analytics import reml
-from analytics.arrays import FloatArray
+from analytics.arrays import FloatArray, ratio
 from analytics.differences.estimates import NamedInterval
 from analytics.errors import CoreError
 from analytics.harness.tensor import ScoreTensor, percentile_interval, require_levels
@@ -205,9 +205,7 @@ def _reliability(components: FloatArray, n_tasks: int, n_runs: int) -> FloatArra
     m, _, r, mt, mr, tr, e = components.T
     signal = m + mt / n_tasks
     total = signal + (r + mr + (tr + e) / n_tasks) / n_runs
-    result = np.full(total.shape, np.nan)
-    np.divide(signal, total, out=result, where=total > ALL_EQUAL)
-    return result
+    return ratio(signal, total, above=ALL_EQUAL)
 
 
 def _incomplete(tensor: ScoreTensor, what: str) -> str:

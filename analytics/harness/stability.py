@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import DECIMALS, FloatArray, Mask
+from analytics.arrays import DECIMALS, FloatArray, Mask, ratio
 from analytics.differences.estimates import NamedInterval
 from analytics.drift.rank_correlation import kendall
 from analytics.errors import CoreError
@@ -124,9 +124,7 @@ def _scores(tensor: ScoreTensor, counts: npt.ArrayLike, runs: slice | npt.NDArra
     cells, seen = _cell_means(tensor.scores[:, :, runs])
     w = np.asarray(counts, dtype=np.float64)
     total, n = w @ cells.T, w @ seen.T
-    scores = np.full(total.shape, np.nan)
-    np.divide(total, n, out=scores, where=n > 0)
-    return np.round(scores, DECIMALS)
+    return np.round(ratio(total, n), DECIMALS)
 
 
 def _tau(a: FloatArray, b: FloatArray) -> float:

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, ratio
 from analytics.differences.trial_variances import finite_variances
 from analytics.drift.rank_correlation import kendall, midranks
 from selection import full_scores, intervals
 from selection.folds import CompleteAgents, Rule
-from selection.held_out import HeldOutRecords, Subsets, nested_residuals, ratio
+from selection.held_out import HeldOutRecords, Subsets, nested_residuals
 from selection.intervals import MIN_FOR_QUANTILE
 from selection.rules import ESTIMATORS
 from selection.staged.model import estimates

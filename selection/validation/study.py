@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analytics.arrays import FloatArray, IndexArray, Mask
+from analytics.arrays import FloatArray, IndexArray, Mask, ratio
 from analytics.drift.rank_correlation import skill
 from analytics.text import counted
 from selection.folds import CompleteAgents, Fold, FoldBands, Rule
-from selection.held_out import Subsets, choose, hold_out, ratio
+from selection.held_out import Subsets, choose, hold_out
 from selection.validation.figures import (
     ERROR_FIGURES,
     FIGURES,

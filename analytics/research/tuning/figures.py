@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from analytics.arrays import FloatArray
+from analytics.arrays import FloatArray, ratio
 from analytics.differences.estimates import NamedInterval
 from analytics.errors import CoreError
 from analytics.harness import (
@@ -164,9 +164,7 @@ def _icc(x: FloatArray) -> FloatArray:
     msr, msc, mse = _squares(x)
     signal = np.maximum(0.0, (msr - mse) / n_runs)
     total = signal + np.maximum(0.0, (msc - mse) / k) + mse
-    result = np.full(total.shape, np.nan)
-    np.divide(signal, total, out=result, where=total > ALL_EQUAL)
-    return result
+    return ratio(signal, total, above=ALL_EQUAL)
 
 
 def _redrawn(x: FloatArray, draw: np.random.Generator, n_draws: int) -> FloatArray:
