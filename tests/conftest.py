@@ -15,6 +15,7 @@ from django.core.management import call_command
 from django.db import connection, connections
 from django.test import TransactionTestCase
 
+from bandstand_client import Client
 from tests.cluster import HOME, ROOT, alone
 from tests.kept import is_superuser
 
@@ -158,3 +159,12 @@ def _made(name, template="template1"):
 def _use(name):
     connection.close()
     settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = name
+
+
+@pytest.fixture
+def waited(monkeypatch):
+    """The seconds that were waited between tries."""
+    seconds = []
+    defaults = Client.__init__.__kwdefaults__ | {"sleep": seconds.append}
+    monkeypatch.setattr(Client.__init__, "__kwdefaults__", defaults)
+    return seconds

@@ -1,4 +1,4 @@
-"""Outcome tables made directly from coded rows, without deliveries."""
+"""Outcome tables made directly from coded rows, without deliveries; columns, names and outcomes for some."""
 
 from collections.abc import Sequence
 
@@ -41,3 +41,15 @@ def outcome_table(
 def _by_name(names, codes):
     order = sorted(range(len(names)), key=lambda place: names[place])
     return tuple(names[place] for place in order), np.argsort(order)[np.asarray(codes, dtype=int)], order
+
+
+def names(n):
+    return tuple(f"a{i:03d}" for i in range(n))
+
+
+def fifths(seed, n, k):
+    return np.random.default_rng(seed).integers(0, 6, (n, k)) / 5
+
+
+def columns_of(rows):
+    return {name: [row[name] for row in rows] for name in rows[0]}

@@ -85,15 +85,6 @@ def settings(monkeypatch, tmp_path, server):
 
 
 @pytest.fixture
-def waited(monkeypatch):
-    """The seconds that were waited between tries."""
-    seconds = []
-    defaults = Client.__init__.__kwdefaults__ | {"sleep": seconds.append}
-    monkeypatch.setattr(Client.__init__, "__kwdefaults__", defaults)
-    return seconds
-
-
-@pytest.fixture
 def envelope(tmp_path):
     path = tmp_path / "one.json"
     path.write_text(json.dumps(ENVELOPE))

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import bandstand_client
-from bandstand_client import Client, main
+from bandstand_client import main
 
 CLIENT = Path(__file__).resolve().parents[1] / "bandstand_client.py"
 WALK = (("parse/quotes", "größe ✓", "--help"), ("a b", "'=1+1"), ("#7/../x",))
@@ -233,15 +233,6 @@ def serve(monkeypatch, tmp_path):
 @pytest.fixture
 def service(serve):
     return serve()
-
-
-@pytest.fixture
-def waited(monkeypatch):
-    """The seconds that were waited between tries."""
-    seconds = []
-    defaults = Client.__init__.__kwdefaults__ | {"sleep": seconds.append}
-    monkeypatch.setattr(Client.__init__, "__kwdefaults__", defaults)
-    return seconds
 
 
 def arguments(*more, agent=AGENT):

@@ -21,3 +21,7 @@ def factorial(
     y += rng.normal(0, 0.25, sizes[:4])[i, v, m, h]
     y += rng.normal(0, 1, i.size) * np.array(noise or [0.5] * n_temperatures)[h]
     return {"item": i, "prompt": v, "judge": m, "temperature": h, "score": y, "category": i % n_categories}
+
+
+def kept(columns, rows):
+    return {name: values[rows] for name, values in columns.items()}

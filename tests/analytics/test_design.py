@@ -6,6 +6,7 @@ import pytest
 from analytics.errors import CoreError
 from analytics.tee.design import Declaration, in_words, layout, pilot_rules, random_terms
 from analytics.tee.dstudy import DStudyRefused, Reading
+from tests.analytics.factorial import kept
 
 FULL = Declaration("score", "item_id", "variant_id", "judge_model", "temp", "rep", "hazard")
 
@@ -18,10 +19,6 @@ def factorial(n_items=4, n_prompts=2, n_judges=3, n_temperatures=2, n_replicates
     columns["hazard"] = np.array([f"h{code % n_categories}" for code in rows[:, 0]])
     columns["score"] = np.zeros(len(rows))
     return columns
-
-
-def kept(columns, rows):
-    return {name: values[rows] for name, values in columns.items()}
 
 
 def test_full_factorial():

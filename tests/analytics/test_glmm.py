@@ -26,13 +26,10 @@ from analytics.tee import Component, Components, Reading, project, read_componen
 from analytics.tee.benchmark import TrialOutcomes, variance_study
 from perf.glmm import CROSSED, crossed
 from tests.refusals import refused
+from tests.tables import columns_of
 
 GLMER = json.loads((Path(__file__).resolve().parent.parent / "reference" / "glmer.json").read_text())
 INCLUDE = Reading(sensitivity="include")
-
-
-def columns_of(rows):
-    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def counts_of(columns, outcome, random, fixed=""):

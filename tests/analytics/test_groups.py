@@ -12,6 +12,7 @@ from analytics.differences.ranks import rank_intervals, resample
 from analytics.errors import CoreError
 from analytics.resampling import resampled_counts, resampled_within
 from perf.studies.grouped_tasks import codes, rates_of
+from tests.tables import fifths, names
 
 UNEVEN = np.repeat(np.arange(11), [3, 2, 1, 4, 2, 1, 2, 3, 1, 2, 1])
 STRATA = np.repeat([0, 1, 2], [7, 9, 6])
@@ -20,14 +21,6 @@ OF_A_PROGRAM = np.array([
     1, 0, .5, .25, 1, 0, 0, .75, 1, .5, .25, 1, 1, 0, 0, .5, 1, .75, .25, 0, .5, 1,
 ])
 # fmt: on
-
-
-def names(n):
-    return tuple(f"a{i:03d}" for i in range(n))
-
-
-def fifths(seed, n, k):
-    return np.random.default_rng(seed).integers(0, 6, (n, k)) / 5
 
 
 def cr2_by_matrices(y, code):

@@ -13,12 +13,9 @@ from analytics.differences.error_draws import least_by_tasks
 from analytics.differences.neyman_draws import agent_noise, draws_for, task_weights
 from analytics.differences.ranks import rank_intervals, resample
 from analytics.errors import CoreError
+from tests.tables import fifths, names
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=25)
-
-
-def names(n):
-    return tuple(f"a{i:03d}" for i in range(n))
 
 
 def matrix_of(rows):
@@ -30,10 +27,6 @@ def matrix_of(rows):
     agents, tasks = (sorted({row[column] for row in rows}) for column in ("agent", "task"))
     means = np.array([[np.mean(cells[a, t]) if cells[a, t] else math.nan for t in tasks] for a in agents])
     return agents, means[:, ~np.isnan(means).any(axis=0)]
-
-
-def fifths(seed, n, k):
-    return np.random.default_rng(seed).integers(0, 6, (n, k)) / 5
 
 
 def slow_ratios(outcomes, v, seed, n_draws):

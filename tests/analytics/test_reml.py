@@ -14,6 +14,7 @@ from analytics.errors import CoreError
 from analytics.reml import FitRefused, fit
 from tests.analytics.optimum_check import check_optimum, value_and_gradient
 from tests.refusals import refused
+from tests.tables import columns_of
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=25)
 CROSSED = (
@@ -32,10 +33,6 @@ REFERENCES = [
         *("InstEval", "y", "s + d + dept:service", "", "InstEval.reml"), marks=pytest.mark.slow(each=True)
     ),
 ]
-
-
-def columns_of(rows):
-    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def reference_fit(real_rows, name, outcome, random, fixed):

@@ -22,16 +22,12 @@ from analytics.tee import (
 )
 from analytics.tee.report import SCORES
 from analytics.tee.total_error import naive_standard_error
-from tests.analytics.factorial import factorial
+from tests.analytics.factorial import factorial, kept
 from tests.refusals import refused
 
 DECLARED = Declaration("score", "item", "prompt", "judge", "temperature")
 INCLUDE = Reading(sensitivity="include")
 FINITE = Reading(estimand="finite")
-
-
-def kept(columns, rows):
-    return {name: values[rows] for name, values in columns.items()}
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import pytest
 from django.core.management import call_command
 
 from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.operations.scheduler import children
 from leaderboard.operations.services import issue_token
 from tests.kept import stored
 from tests.toys import csv_text, ladder, load_text
@@ -43,6 +44,12 @@ def names_of_examples(monkeypatch):
         return whole("93.184.215.14" if is_example else host, port, *arguments, **named)
 
     monkeypatch.setattr(socket, "getaddrinfo", look)
+
+
+@pytest.fixture
+def one_connection(monkeypatch):
+    """A run closes what a lost database left of its connection; a test's transaction would go with it."""
+    monkeypatch.setattr(children, "close_old_connections", lambda: None)
 
 
 @pytest.fixture

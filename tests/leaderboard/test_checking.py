@@ -42,9 +42,7 @@ from tests.toys import AS_OF, csv_text, first_board, graded, in_subset, lines_of
 DAY = timedelta(days=1)
 
 
-@pytest.fixture(autouse=True)
-def one_connection(monkeypatch):
-    monkeypatch.setattr(children, "close_old_connections", lambda: None)
+pytestmark = pytest.mark.usefixtures("one_connection")
 
 
 @pytest.fixture

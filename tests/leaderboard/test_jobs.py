@@ -26,7 +26,6 @@ from leaderboard.operations.models import (
 )
 from leaderboard.operations.policies import changed_policy, put_in_force
 from leaderboard.operations.runs import AlreadyAsked
-from leaderboard.operations.scheduler import children
 from leaderboard.operations.scheduler.children import Interrupted, Pulse, perform
 from leaderboard.operations.services import measure_variance, recompute, validate
 from leaderboard.studies.models import ESTIMATOR_VERSION, TaskSubset, ValidationStudy
@@ -40,10 +39,7 @@ SECOND, MINUTE, HOUR, DAY = (timedelta(**{unit: 1}) for unit in ("seconds", "min
 NIGHT = datetime(2026, 6, 2, 3, tzinfo=UTC)  # the first after AS_OF, noon of 1 June
 
 
-@pytest.fixture(autouse=True)
-def one_connection(monkeypatch):
-    """A run closes what a lost database left of its connection; a test's transaction would go with it."""
-    monkeypatch.setattr(children, "close_old_connections", lambda: None)
+pytestmark = pytest.mark.usefixtures("one_connection")
 
 
 @pytest.fixture(autouse=True)
