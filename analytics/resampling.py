@@ -54,7 +54,10 @@ def resampled_within(
 
 
 def _generators(seed: int, what: str, first: int, n: int) -> Iterator[np.random.Generator]:
-    """Yield `generator` of n places in a row; words of 32 bits are told apart once instead of n times."""
+    """Yield the same streams as `generator(seed, what, place)` for n places from `first` on.
+
+    The entropy is built once and only its last word changes.
+    """
     if not 0 <= first <= first + n <= 1 << 32 or seed < 0:
         yield from (generator(seed, what, place) for place in range(first, first + n))
         return

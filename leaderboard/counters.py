@@ -1,4 +1,4 @@
-"""What this process counts as it answers: requests, refusals and faults. All else is asked of the database.
+"""Per-process counters (requests, refusals, faults). Everything else in /metrics is read from the database.
 
 Under gunicorn the counts of all workers are added up, from files that each of them maps to memory. A worker
 has a slot, not its process id, in the name of its file: one that takes the place of another goes on counting

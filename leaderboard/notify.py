@@ -1,4 +1,4 @@
-"""Waking the scheduler. It finds what is due by itself: a lost call costs seconds, never a result."""
+"""Wake the scheduler. It polls anyway, so a lost NOTIFY only delays."""
 
 from django.db import connection
 

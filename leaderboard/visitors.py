@@ -26,14 +26,14 @@ def address_of(request: HttpRequest) -> Address | None:
 
 
 def directly_from(request: HttpRequest) -> Address | None:
-    """Who asks the service itself, past all proxies; None where one asks for somebody."""
+    """The peer's address when no proxy forwarded the request; None when one did."""
     if "X-Forwarded-For" in request.headers or "Forwarded" in request.headers:
         return None
     return _read(request.META.get("REMOTE_ADDR"))
 
 
 def household(address: Address) -> str:
-    """The address, of IPv6 its network, in which one visitor may take any."""
+    """The IPv4 address, or the /64 network of an IPv6 address, as the key for rate limits."""
     if isinstance(address, IPv6Address):
         return str(IPv6Network((address, HOUSEHOLD), strict=False))
     return str(address)
