@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import CodeArray, CountArray, FloatArray, Mask, read_only
+from analytics.arrays import CodeArray, CountArray, FloatArray, Mask, ratio, read_only
 from analytics.errors import CoreError
 from analytics.text import listed
 
@@ -245,10 +245,10 @@ def _moments(
     total, squared, summed, squares = (_sums_by_value(of_task, one, n_tasks) for one in parts)
     n_valid = np.bincount(task, minlength=n_tasks)
     return CellMoments(
-        means=_ratio(summed, total),
+        means=ratio(summed, total),
         n_valid=n_valid.astype(np.int32),
-        trial_variances=_ratio(squares, n_valid - np.bincount(of_task, minlength=n_tasks)),
-        n_trials=_ratio(total**2, squared),
+        trial_variances=ratio(squares, n_valid - np.bincount(of_task, minlength=n_tasks)),
+        n_trials=ratio(total**2, squared),
     )
 
 
@@ -257,13 +257,6 @@ def _starts(task: CodeArray, part: CodeArray) -> Mask:
     first = np.ones(task.size, dtype=np.bool_)
     first[1:] = (task[1:] != task[:-1]) | (part[1:] != part[:-1])
     return first
-
-
-def _ratio(above: FloatArray, below: FloatArray | CodeArray) -> FloatArray:
-    """Divide; NaN where there is nothing to divide by."""
-    result = np.full(above.shape, np.nan)
-    np.divide(above, below, out=result, where=below > 0)
-    return result
 
 
 def _sums_by_value(task: CodeArray, values: FloatArray | CodeArray, n_tasks: int) -> FloatArray:
