@@ -43,7 +43,7 @@ def found_out() -> dict[str, str]:
 PROBES = {"/healthz": healthz, "/readyz": readyz}
 
 
-class Probed:
+class ProbeMiddleware:
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
 

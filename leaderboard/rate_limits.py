@@ -53,7 +53,7 @@ class Spent:
                 self._by_visitor.popitem(last=False)
 
 
-class Paced:
+class RateLimitMiddleware:
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response, self._spent = get_response, Spent()
 

@@ -130,9 +130,9 @@ INSTALLED_APPS = [
     "leaderboard.admin.BackofficeConfig",
 ]
 MIDDLEWARE = [
-    "leaderboard.probes.Probed",  # first: a probe knows neither host names nor TLS
+    "leaderboard.probes.ProbeMiddleware",  # first: a probe knows neither host names nor TLS
     "leaderboard.requests.RequestIdMiddleware",
-    "leaderboard.rate_limits.Paced",
+    "leaderboard.rate_limits.RateLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "leaderboard.statics.StaticFiles",
     "django.middleware.gzip.GZipMiddleware",
@@ -145,9 +145,9 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
-    "leaderboard.urls.WhileUnavailable",
+    "leaderboard.urls.DatabaseErrorMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "leaderboard.admin.audit.Audited",
+    "leaderboard.admin.audit.AuditMiddleware",
 ]
 ROOT_URLCONF = "leaderboard.urls"
 WSGI_APPLICATION = "leaderboard.wsgi.application"
@@ -193,7 +193,7 @@ ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_CONFIRM_EMAIL_ON_GET = False
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "Bandstand: "
 # allauth counts tries to sign in here, and codes that were used: one table for all processes.
-CACHES = {"default": {"BACKEND": "leaderboard.accounts.counting.InDatabase"}}
+CACHES = {"default": {"BACKEND": "leaderboard.accounts.counting.DatabaseCounterCache"}}
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "Bandstand"
 LOGIN_URL = "account_login"

@@ -60,7 +60,7 @@ handler404 = _page_or_problem(HTTPStatus.NOT_FOUND, defaults.page_not_found)
 # ------------------------------------------------------------------------------------ a database that is away
 
 
-class WhileUnavailable:
+class DatabaseErrorMiddleware:
     """Answers in place of a view that could not reach the database: problem+json under /api/, else a page."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

@@ -9,7 +9,7 @@ from django.core.wsgi import get_wsgi_application
 from leaderboard.studies.answers import import_less
 
 
-class Readable(WSGIRequest):
+class TolerantRequest(WSGIRequest):
     """A request whose Content-Type, where it cannot be read (`boundary*=none''x`), counts as none."""
 
     def __init__(self, environ: dict[str, Any]) -> None:
@@ -23,7 +23,7 @@ import_less()
 #: DJANGO_SETTINGS_MODULE | `leaderboard.settings` | module of these settings
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
 application = get_wsgi_application()
-application.request_class = Readable
+application.request_class = TolerantRequest
 
 
 def _prepare() -> None:

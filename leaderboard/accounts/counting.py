@@ -29,7 +29,7 @@ CLEAR = """
 """
 
 
-class InDatabase(BaseCache):
+class DatabaseCounterCache(BaseCache):
     def __init__(self, location: str, params: dict[str, Any]) -> None:
         super().__init__(params)
 

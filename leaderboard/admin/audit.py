@@ -91,7 +91,7 @@ def _change(row: Any, context: dict[str, Any], people: dict[int, str]) -> AuditE
     )
 
 
-class Audited:
+class AuditMiddleware:
     """Binds person, address and a request id to what changes where people are signed in.
 
     Elsewhere no session is read: a public page depends on nobody, and the interface knows its own tokens.

@@ -9,7 +9,7 @@ from django.test import RequestFactory
 
 from leaderboard import schema
 from leaderboard.operations.scheduler import leadership
-from leaderboard.probes import Probed
+from leaderboard.probes import ProbeMiddleware
 
 WELL = {"ready": True, "database": "ok", "migrations": "ok", "scheduler": "ok"}
 
@@ -39,7 +39,7 @@ def test_head_is_answered_without_a_body():
     """The client of Django's tests would drop a body by itself."""
     for path in ("/healthz", "/elsewhere"):
         request = RequestFactory().head(path)
-        answer = Probed(lambda _: HttpResponse("text", headers={"Content-Length": "4"}))(request)
+        answer = ProbeMiddleware(lambda _: HttpResponse("text", headers={"Content-Length": "4"}))(request)
         assert (answer.status_code, answer.content) == (200, b"")
     assert answer["Content-Length"] == "4"
 
