@@ -63,7 +63,7 @@ def _beside_board(study: TotalError, on_board: BoardEstimate) -> Iterator[str]:
     if on_board.se is None:
         yield f"It has no standard error: {on_board.reason}."
     if on_board.lower is not None and on_board.upper is not None:
-        yield f"The 95% interval is {on_board.lower:.4g} to {on_board.upper:.4g}."
+        yield f"The 95% interval is {100 * on_board.lower:.1f}% to {100 * on_board.upper:.1f}%."
     if few := study.few_levels:
         counted = " and ".join(counted_levels(study.layout.levels[letter], letter) for letter in few)
         yield f"{counted} of one agent are too few to estimate its sources of error."

@@ -565,7 +565,7 @@ def test_each_agent_stands_with_the_figures_of_the_board(client, unequal):
         assert row[1:3] == [words.percent(at.score), words.percent(at.se)]
         assert row[6] == "1–4"
         assert "not the board" not in row[0]
-        assert f"The 95% interval is {at.lower:.4g} to {at.upper:.4g}." in row[0]
+        assert f"The 95% interval is {100 * at.lower:.1f}% to {100 * at.upper:.1f}%." in row[0]
 
 
 def test_each_agents_mean_is_that_of_its_task_means(unequal):
