@@ -15,7 +15,7 @@ from time import monotonic, thread_time
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 
-from leaderboard.visitors import address_of, household
+from leaderboard.visitors import address_of, network_of
 
 MINUTE = 60.0
 MAX_VISITORS = 10_000  # that are remembered, the latest ones
@@ -63,7 +63,7 @@ class RateLimitMiddleware:
         has_token = request.path.startswith("/api/") and "Authorization" in request.headers
         if not is_counted or address is None or has_token:
             return self._get_response(request)
-        visitor = household(address)
+        visitor = network_of(address)
         if wait := self._spent.wait(visitor, most, monotonic()):
             headers = {"Retry-After": str(wait), "Cache-Control": "no-store"}
             status = HTTPStatus.TOO_MANY_REQUESTS

@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from django.conf import settings
 from django.http import HttpRequest
 
-HOUSEHOLD = 64  # bits of an IPv6 address that one line has
+IPV6_PREFIX = 64  # bits of an IPv6 address that one line has
 
 Address = IPv4Address | IPv6Address
 
@@ -32,10 +32,10 @@ def directly_from(request: HttpRequest) -> Address | None:
     return _read(request.META.get("REMOTE_ADDR"))
 
 
-def household(address: Address) -> str:
+def network_of(address: Address) -> str:
     """The IPv4 address, or the /64 network of an IPv6 address, as the key for rate limits."""
     if isinstance(address, IPv6Address):
-        return str(IPv6Network((address, HOUSEHOLD), strict=False))
+        return str(IPv6Network((address, IPV6_PREFIX), strict=False))
     return str(address)
 
 

@@ -43,7 +43,7 @@ def n_counted(row: AgentRow, *, zero: bool) -> int | None:
     return row.n_failed + round(float(np.nansum(row.means * row.n_valid)))
 
 
-def on_equal_terms(outcomes: FloatArray) -> Mask:
+def nearly_complete(outcomes: FloatArray) -> Mask:
     """Return which agents have an outcome on at least 95% of the tasks, or all where none has, (n,)."""
     n_valid = np.count_nonzero(~np.isnan(outcomes), axis=1)
     nearly_all = (20 * n_valid >= 19 * outcomes.shape[1]) & (n_valid > 0)
@@ -52,7 +52,7 @@ def on_equal_terms(outcomes: FloatArray) -> Mask:
 
 def rates(outcomes: FloatArray) -> FloatArray:
     """Return the pass rate of each task over the agents on equal terms, (m,); NaN where none has run it."""
-    comparable = outcomes[on_equal_terms(outcomes)]
+    comparable = outcomes[nearly_complete(outcomes)]
     return pass_rates(comparable) if comparable.size else np.full(outcomes.shape[1], np.nan)
 
 
@@ -67,7 +67,7 @@ def discriminations(outcomes: FloatArray, tasks: Sequence[int] | slice = slice(N
     NaN where fewer than 3 agents have run the task, or where all of them did equally well on it, or on the
     others.
     """
-    comparable = outcomes[on_equal_terms(outcomes)]
+    comparable = outcomes[nearly_complete(outcomes)]
     n_others = np.count_nonzero(~np.isnan(comparable), axis=1)[:, np.newaxis] - 1
     total, own = np.nansum(comparable, axis=1, keepdims=True), comparable[:, tasks]
     both = ~np.isnan(own) & (n_others > 0)

@@ -17,7 +17,7 @@ from django.http import HttpRequest
 from leaderboard.accounts import secrets
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.errors import Conflict, Refusal
-from leaderboard.visitors import address_of, household
+from leaderboard.visitors import address_of, network_of
 
 MAX_LIFE = timedelta(days=365)
 NOTED_EVERY = timedelta(hours=1)
@@ -129,9 +129,9 @@ class Adapter(DefaultAccountAdapter):
         return bool(settings.OPEN_REGISTRATION)
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        """Tries are counted by it, those of one household together, and those whose address is not known."""
+        """Tries are counted by it, those of one network together, and those whose address is not known."""
         address = address_of(request)
-        return household(address) if address else "unknown"
+        return network_of(address) if address else "unknown"
 
 
 class SignUp(SignupForm):

@@ -24,7 +24,7 @@ from leaderboard.operations.benchmarks import (
     create_benchmark,
     describe_benchmark,
     list_tasks,
-    turn,
+    set_switch,
 )
 from leaderboard.operations.policies import changed_policy, changes, policy_changed_meanwhile, put_in_force
 from leaderboard.operations.uploads import tasks_in
@@ -151,7 +151,7 @@ def _turning(
     preview: Callable[[ActionRequest], Preview] | None = None,
 ) -> Action:
     def perform(request: ActionRequest) -> ActionResult:
-        turn(benchmark=request.row, switch=switch, on=on, **request.decision)
+        set_switch(benchmark=request.row, switch=switch, on=on, **request.decision)
         return ActionResult(f"{label}: done.")
 
     return Action(

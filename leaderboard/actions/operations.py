@@ -12,7 +12,7 @@ from leaderboard.operations.corrections import after_undo, latest_load, unload_l
 from leaderboard.operations.jobs import JOBS, ask
 from leaderboard.operations.loading import LoadReport
 from leaderboard.operations.models import EventKind, Upload
-from leaderboard.operations.uploads import keep, look, store, upload_of
+from leaderboard.operations.uploads import keep, preview, store, upload_of
 from leaderboard.operations.webhooks import add_webhook
 from leaderboard.studies.answers import words
 
@@ -109,7 +109,7 @@ def _how(request: ActionRequest) -> dict[str, Any]:
 @transaction.atomic  # a file that is refused is not kept
 def _look(request: ActionRequest) -> Preview:
     upload = _sent(request)
-    report = look(upload=upload, as_of=request.as_of, **_how(request))
+    report = preview(upload=upload, as_of=request.as_of, **_how(request))
     sentences = [f"Of {upload.name}:", *load_sentences(report, "would be")]
     return Preview(sentences, {"upload": str(upload.uuid)})
 

@@ -187,7 +187,7 @@ def first_batch(study: StagedStudy, agent: Agent, policy: Policy) -> list[int]:
     return [ids[name] for name in walk.batch]
 
 
-def go_on(assignment: Assignment) -> WalkState:
+def add_next_batch(assignment: Assignment) -> WalkState:
     """Keep what is decided, and add the next batch where all before it is there; the agent is locked."""
     decision = store_decision(assignment)
     if decision.batch:

@@ -161,7 +161,7 @@ def _assign_staged(
 
 
 def _going_on(assignment: Assignment, as_of: datetime) -> Assignment:
-    _end_if(assignment, asking.go_on(assignment).is_over, as_of)
+    _end_if(assignment, asking.add_next_batch(assignment).is_over, as_of)
     return assignment
 
 

@@ -60,7 +60,7 @@ def create_benchmark(
 
 
 @transaction.atomic
-def turn(
+def set_switch(
     *, benchmark: Benchmark, switch: Switch, on: bool, by: User | None, reason: str, as_of: datetime
 ) -> Benchmark:
     """Turn a switch on, which keeps the reason for all to see, or off."""

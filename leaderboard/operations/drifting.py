@@ -34,7 +34,7 @@ NOT_COME = (RerunStatus.OPEN, RerunStatus.EXPIRED)
 Monitor = Mapping[str, Any]  # what one says, as in the result of a check
 
 
-def look(*, benchmark: Benchmark, as_of: datetime) -> str:
+def update_alerts(*, benchmark: Benchmark, as_of: datetime) -> str:
     """Ask the monitors, open and close alerts, and ask for full runs where one alarms; say what was done."""
     try:
         check, _ = check_drift(benchmark=benchmark, as_of=as_of)

@@ -94,10 +94,10 @@ def due_boards(as_of: datetime) -> Iterator[Due]:
     """
     from leaderboard.boards.services import board_with_key
     from leaderboard.operations.services import known_reruns
-    from leaderboard.studies.board_inputs import standing
+    from leaderboard.studies.board_inputs import current_inputs
 
     for benchmark in _with_outcomes():
-        known = standing(benchmark, known_reruns(benchmark, active_subset(benchmark)))
+        known = current_inputs(benchmark, known_reruns(benchmark, active_subset(benchmark)))
         recalls = benchmark.rerun_requests.filter(kind=RerunKind.RECALL, status=RerunStatus.OPEN)
         is_over = benchmark.frozen_at is None and recalls.filter(deadline__lte=as_of).exists()
         if (is_over or board_with_key(known) is None) and may_publish_at(benchmark) <= as_of:
@@ -213,10 +213,10 @@ def _prompt(run: JobRun, as_of: datetime, progress: Progress) -> str:
             board, is_new = recompute(benchmark=_benchmark(run), as_of=as_of, paced=True, check_claim=claim)
             return f"published board {board.number}" if is_new else f"board {board.number} is up to date"
         case "drift":  # runs that have arrived count before the monitors are asked
-            from leaderboard.operations.drifting import look
+            from leaderboard.operations.drifting import update_alerts
             from leaderboard.operations.reruns import close_due
 
-            done = (close_due(as_of=as_of), look(benchmark=_benchmark(run), as_of=as_of))
+            done = (close_due(as_of=as_of), update_alerts(benchmark=_benchmark(run), as_of=as_of))
             return "; ".join(filter(None, done))
         case "validation runs":
             from leaderboard.operations.reruns import draw_validation_runs

@@ -37,7 +37,7 @@ from leaderboard.operations.file_metadata import FileMetadata
 from leaderboard.operations.policies import changed_policy, put_in_force, with_missing_decided
 from leaderboard.operations.runs import Progress
 from leaderboard.studies.answers import words
-from leaderboard.studies.versions import take_over
+from leaderboard.studies.versions import import_versions
 from leaderboard.submissions.models import LIVE, Approval, Status, StatusChange, Submission
 from leaderboard.submissions.parsing.flat import (
     MAX_FAULTS,
@@ -120,7 +120,7 @@ def load(
         decided = list(_decide_missing(benchmark, loads, dry_run=dry_run, as_of=as_of, by=by, reason=reason))
         decided += _uncounted_tasks(named_before, benchmark, loads)
         decided += _retired_tasks(benchmark, loads)
-    elif policy := take_over(benchmark=benchmark_of(slug), content=versions):
+    elif policy := import_versions(benchmark=benchmark_of(slug), content=versions):
         put_in_force(policy=policy, by=by, reason=reason)
     transaction.set_rollback(dry_run)
     n_rows, n_new = sum(one.matched.flat.n_rows for one in loads), sum(int(one.new.sum()) for one in loads)

@@ -61,7 +61,7 @@ def keep(*, benchmark: Benchmark, by: User, name: str, content: bytes, as_of: da
     return Upload.objects.create(benchmark=benchmark, by=by, name=short, content=content, created_at=as_of)
 
 
-def look(
+def preview(
     *, upload: Upload, replace: bool, as_of: datetime, own: bool = False, options: str = ""
 ) -> LoadReport:
     """Say what storing the file would do, and store nothing; `options` are those of a table, as one types."""

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 
 from leaderboard.boards.models import Entry
 from leaderboard.pages.templatetags.figures import HIDDEN, NONE, NOT_STATED, cell, day, marks
-from leaderboard.plots.ranks import Standing, rank_bar, standing
+from leaderboard.plots.ranks import RankMark, rank_bar, rank_mark
 from leaderboard.studies.answers import AtTarget, Line, Standings, table, words
 
 LONGEST_LINE = 120  # characters of a name: two lines of the table
@@ -30,7 +30,7 @@ class BoardLine:
     target_result: AtTarget
     cells: Mapping[str, str]
     pk: int = 0
-    standing: Standing = "muted"
+    standing: RankMark = "muted"
     n_ranked: int = 0
     more_versions: str = ""  # 19 more versions
     in_headlines: bool = True
@@ -137,7 +137,7 @@ def compare_to(reference: BoardLine | None, lines: Sequence[BoardLine], standing
     for line in lines:
         if line.target_result.rank is not None:
             is_tied = None if reference.target_result.rank_lower is None else line.entry.agent in tied
-            line.standing = standing(could_be_best=line.could_be_best, is_tied=is_tied, is_leader=is_leader)
+            line.standing = rank_mark(could_be_best=line.could_be_best, is_tied=is_tied, is_leader=is_leader)
 
 
 def common_marks(lines: Sequence[BoardLine]) -> tuple[str, ...]:

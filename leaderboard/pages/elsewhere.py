@@ -34,7 +34,7 @@ from leaderboard.catalog.models import Benchmark, Trust
 from leaderboard.pages.access import absolute, for_all, visible
 from leaderboard.pages.for_programs import printable
 from leaderboard.plots.marks import PAINT, LinearScale
-from leaderboard.plots.ranks import Standing, rank_bar, standing
+from leaderboard.plots.ranks import RankMark, rank_bar, rank_mark
 from leaderboard.studies.answers import table, words
 
 # ---------------------------------------------------------------------------------------------------- badge
@@ -116,7 +116,7 @@ THICK, THIN, EDGE = 26, 10, 3
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 RGB = 2  # the colour type
 # The ends of the rank range of an agent (its rank where there is none) around its rank, and how it is marked.
-Ranked = tuple[int, int, int, Standing]
+Ranked = tuple[int, int, int, RankMark]
 
 
 @for_all
@@ -157,7 +157,7 @@ def first_of(benchmark: Benchmark) -> tuple[list[Ranked], int]:
             lower or rank,
             rank,
             upper or rank,
-            standing(could_be_best=name in first, is_tied=is_in(place, tied)),
+            rank_mark(could_be_best=name in first, is_tied=is_in(place, tied)),
         )
         for name, place, lower, rank, upper, _ in rows
     ]
@@ -292,7 +292,7 @@ def _embed_page(board: Board, n: int) -> dict[str, Any]:
         if at.rank is not None and at.rank_lower is not None and at.rank_upper is not None:
             ranks = f"{at.rank_lower:,}–{at.rank_upper:,}"
             is_tied = is_in(places[line.agent], tied)
-            marked = standing(could_be_best=line.agent in first, is_tied=is_tied)
+            marked = rank_mark(could_be_best=line.agent in first, is_tied=is_tied)
             bar = rank_bar(at.rank, (at.rank_lower, at.rank_upper, marked), n_ranked)
         rows.append((line, ranks, bar, f"{'~' if at.estimated else ''}{words.percent(at.score or 0.0)}"))
     return {

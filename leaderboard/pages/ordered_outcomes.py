@@ -74,7 +74,7 @@ class OrderedOutcomes:
 
     @cached_property
     def n_rating(self) -> int:
-        return int(single_tasks.on_equal_terms(self.outcomes.means[self.outcomes.voice]).sum())
+        return int(single_tasks.nearly_complete(self.outcomes.means[self.outcomes.voice]).sum())
 
     @property
     def n_agents(self) -> int:

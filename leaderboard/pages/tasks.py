@@ -242,7 +242,7 @@ def task_page(benchmark: Benchmark, pk: int) -> dict[str, Any]:
         "rate": plain(of.rates)[column],
         "place": of.easiest.tolist().index(column) + 1,
         "discrimination": plain(single_tasks.discriminations(means, [column]))[0] if of.n_agents else None,
-        "n_discriminated": int((single_tasks.on_equal_terms(means) & ~np.isnan(means[:, column])).sum()),
+        "n_discriminated": int((single_tasks.nearly_complete(means) & ~np.isnan(means[:, column])).sum()),
     }
 
 

@@ -29,19 +29,19 @@ from leaderboard.plots.marks import (
     ticks_13,
     ticks_125,
 )
-from leaderboard.plots.ranks import Standing
+from leaderboard.plots.ranks import RankMark
 
 WIDTH, HEIGHT = 528, 286
 LEFT, RIGHT, TOP, BOTTOM = 10.5, 97.5, 10, 36  # percents of the width; px above and below the scale
-DOTS: dict[Standing, tuple[str, str, float, float]] = {  # fill, stroke, radius, width of the stroke
+DOTS: dict[RankMark, tuple[str, str, float, float]] = {  # fill, stroke, radius, width of the stroke
     "first": ("lead", "paper", 5, 1),
     "both": ("lead", "ink", 5, 2),
     "tied": ("paper", "lead", 4.5, 2),
     "worse": ("worse", "paper", 3.2, 0.8),
     "muted": ("muted", "paper", 3.2, 0.8),
 }
-BEHIND: tuple[Standing, ...] = ("worse", "muted", "tied", "first", "both")  # from back to front
-WHISKERS: dict[Standing, str] = {
+BEHIND: tuple[RankMark, ...] = ("worse", "muted", "tied", "first", "both")  # from back to front
+WHISKERS: dict[RankMark, str] = {
     "first": "lead",
     "both": "lead",
     "tied": "lead",
@@ -67,7 +67,7 @@ class Point:
     took: float
     score: float
     interval: tuple[float, float] | None
-    standing: Standing
+    standing: RankMark
     address: str = ""
     more: str = ""  # behind the name, never cut
     in_headlines: bool = True  # whether headlines, and the line, may be made from it
@@ -162,7 +162,7 @@ def _below(x: float, y: float, label: str, css: str = "") -> SafeString:
 
 def _whiskers(ends: dict[Point, str]) -> list[SafeString]:
     """One path for all that look alike: a standing, left out by a filter or not."""
-    drawn: dict[tuple[bool, Standing], str] = {}
+    drawn: dict[tuple[bool, RankMark], str] = {}
     for point, end in ends.items():
         key = not point.is_out, point.standing
         drawn[key] = drawn.get(key, "") + end

@@ -69,9 +69,9 @@ def _span(at: AtTarget, x: LinearScale, y: float, thick: float, fill: str, title
 
 # How an agent is marked: it could be the best; so, and tied with another agent that others are compared with;
 # tied with that or with the leader; clearly worse or better; nobody can say.
-Standing = Literal["first", "both", "tied", "worse", "muted"]
-RankBar = tuple[int, int, Standing]  # best and worst rank, and how it is marked
-BARS: dict[Standing, tuple[float, str, str]] = {  # thickness, fill, outline
+RankMark = Literal["first", "both", "tied", "worse", "muted"]
+RankBar = tuple[int, int, RankMark]  # best and worst rank, and how it is marked
+BARS: dict[RankMark, tuple[float, str, str]] = {  # thickness, fill, outline
     "first": (8, "lead", ""),
     "both": (8, "lead", "ink"),
     "tied": (8, "paper", "lead"),
@@ -81,7 +81,7 @@ BARS: dict[Standing, tuple[float, str, str]] = {  # thickness, fill, outline
 HEIGHT, EDGE, REACH = 16, 3.5, 1.5  # px; percents: margin of the scale, of a bar beyond its ranks
 
 
-def standing(*, could_be_best: bool, is_tied: bool | None, is_leader: bool = True) -> Standing:
+def rank_mark(*, could_be_best: bool, is_tied: bool | None, is_leader: bool = True) -> RankMark:
     """How an agent is marked.
 
     is_tied: with the leader, or with another agent where not `is_leader`; None where that is not known.

@@ -116,7 +116,7 @@ def _staged(now: Snapshot, reruns: Reruns) -> dict[str, Staged]:
     return staged
 
 
-def standing(benchmark: Benchmark, reruns: Reruns = NO_RERUNS) -> BoardInputs:
+def current_inputs(benchmark: Benchmark, reruns: Reruns = NO_RERUNS) -> BoardInputs:
     """What stands now, without reading any outcome: what an answer that is to be made will rest on."""
     return _standing(benchmark, policy_in_force(benchmark), active_subset(benchmark), reruns)
 

@@ -62,7 +62,7 @@ from leaderboard.submissions.queries import (
     trusted_accounts,
     with_withdrawn,
 )
-from leaderboard.submissions.rows import standing
+from leaderboard.submissions.rows import without_superseded
 from selection.standings import words
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class AgentContext:
 
     def on_active(self, outcomes: pa.Table) -> pa.Table:
         is_own = pc.is_in(outcomes["submission"], pa.array(list(self.submissions), pa.int32()))
-        here = standing(outcomes.filter(is_own))
+        here = without_superseded(outcomes.filter(is_own))
         return here.filter(pc.is_in(here["task"], pa.array(list(self.tasks), pa.int32())))
 
 
@@ -313,7 +313,9 @@ def flags(
     row: what `own_row` makes of `outcomes`.
     """
     on_active = pa.array(list(of.tasks), pa.int32())
-    here, before = (standing(rows.filter(pc.is_in(rows["task"], on_active))) for rows in (outcomes, earlier))
+    here, before = (
+        without_superseded(rows.filter(pc.is_in(rows["task"], on_active))) for rows in (outcomes, earlier)
+    )
     new = here.filter(pc.equal(here["submission"], list(of.submissions)[-1]))
     gains = ""
     if before.num_rows and new.num_rows:

@@ -129,7 +129,7 @@ def _plain(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @transaction.atomic
-def take_over(*, benchmark: Benchmark, content: Any) -> Policy | None:
+def import_versions(*, benchmark: Benchmark, content: Any) -> Policy | None:
     """Store the versions and the calibration of a file whose outcomes were just loaded into this benchmark.
 
     They stand as if decided with what was loaded. Returns the file's policy, not yet stored, where it is

@@ -35,7 +35,7 @@ from leaderboard.submissions.rows import (
     MEASURED_SCHEMA,
     READ_SCHEMA,
     ran_again,
-    standing,
+    without_superseded,
 )
 
 N_FULL_RUNS = 3  # of an account: that many tell whether it has more than teach
@@ -170,7 +170,7 @@ def with_withdrawn(agent: int, standing: Mapping[int, Submission]) -> dict[int, 
 
 def outcomes_of(submissions: Iterable[int]) -> pa.Table:
     query = OUTCOMES.format(condition="s.id = ANY(%s)")
-    return standing(_read(query, [list(submissions)], schema=READ_SCHEMA))
+    return without_superseded(_read(query, [list(submissions)], schema=READ_SCHEMA))
 
 
 def n_outcomes_of(submissions: Iterable[int]) -> dict[int, int]:
@@ -182,7 +182,7 @@ def measured_outcomes_of(submissions: Iterable[int], withdrawn: Iterable[int] = 
 
     Those that are `withdrawn` come as they were delivered: they stand in the place of none.
     """
-    measured, gone = standing(_measured(list(submissions))), list(withdrawn)
+    measured, gone = without_superseded(_measured(list(submissions))), list(withdrawn)
     return pa.concat_tables([measured, _measured(gone)]) if gone else measured
 
 

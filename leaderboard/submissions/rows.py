@@ -45,7 +45,7 @@ MEASURED_SCHEMA = pa.schema(
 )
 
 
-def standing(rows: pa.Table) -> pa.Table:
+def without_superseded(rows: pa.Table) -> pa.Table:
     """Let an outcome that was delivered again stand in the place of the failure of the harness.
 
     Of the rows of one key, in order of delivery, only the last is kept. Where it is valid it gets the first

@@ -21,7 +21,7 @@ from selection.standings import full_scores, placing, targets, terms, words
 from selection.standings.choice import Choice, choice, n_complete, shift_variance, training
 from selection.standings.savings import run_costs, savings, trials, trusted
 from selection.standings.verdict import no_subset, shortfall_text, verdict
-from selection.standings.versions import tell
+from selection.standings.versions import target_by_version
 
 BY_STAGE = {"none": "cold_start", "provisional": "provisional", "stable": "ongoing"}
 
@@ -108,8 +108,8 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
         estimated, measured = estimates_of(base, rules, prior)
         results = {
             "subset": _subset(error_model, base, rules, prior),
-            "full": tell(error_model, "full", base.tasks, base.on_all, estimated=estimated),
-            "domain": tell(error_model, "domain", base.tasks, base.on_all),
+            "full": target_by_version(error_model, "full", base.tasks, base.on_all, estimated=estimated),
+            "domain": target_by_version(error_model, "domain", base.tasks, base.on_all),
         }
         if few := _too_few(record, results):
             places = {name: base.on_subset if name == "subset" else base.on_all for name in results}
@@ -187,10 +187,10 @@ def _subset(
     error_model: targets.ErrorModel, base: Basis, rules: Rules, prior: PriorDecisions
 ) -> targets.TargetResult:
     if not base.subset.size:
-        return targets.nothing(error_model, "subset", 0, terms.NO_SUBSET)
+        return targets.empty_target_result(error_model, "subset", 0, terms.NO_SUBSET)
     variance = shift_of(base, rules, prior.fits)
     shift = (base.chosen.incumbents, variance) if variance else None
-    return tell(error_model, "subset", base.subset, base.on_subset, shift=shift)
+    return target_by_version(error_model, "subset", base.subset, base.on_subset, shift=shift)
 
 
 def shift_of(base: Basis, rules: Rules, fits: FitCache | None = None) -> float:

@@ -186,7 +186,7 @@ def borrowed_by(record: Record, rules: Rules) -> str:
     return "" if has_repeats(record) else rules.trial_noise
 
 
-def nothing(error_model: ErrorModel, target: Target, n_tasks: int, reason: str) -> TargetResult:
+def empty_target_result(error_model: ErrorModel, target: Target, n_tasks: int, reason: str) -> TargetResult:
     """Return a target that says nothing, and why."""
     n = error_model.record.n_agents
     line = TargetLine(covers=terms.COVERS[target], n_tasks=n_tasks, n_ranked=0, reason=reason)
@@ -205,7 +205,7 @@ def unranked(result: TargetResult, reason: str, on_tasks: Sequence[AgentOnTasks]
     return TargetResult(line, at, _nobody(len(at)))
 
 
-def tell(
+def target_result(
     error_model: ErrorModel,
     target: Target,
     tasks: IndexArray,

@@ -42,7 +42,7 @@ class Group:
     n_taken_back: int = 0
 
 
-def tell(
+def target_by_version(
     error_model: ErrorModel,
     target: Target,
     tasks: IndexArray,
@@ -51,8 +51,8 @@ def tell(
     shift: tuple[Mask, float] | None = None,
     estimated: Mapping[int, FullScoreEstimate] = MappingProxyType({}),
 ) -> TargetResult:
-    """Answer for a target, versions that it does not separate as one; as `targets.tell`."""
-    apart = targets.tell(error_model, target, tasks, on_tasks, shift=shift, estimated=estimated)
+    """Answer for a target, versions that it does not separate as one; as `targets.target_result`."""
+    apart = targets.target_result(error_model, target, tasks, on_tasks, shift=shift, estimated=estimated)
     cells = columns(error_model.record.table.means, tasks)
     groups = [
         group
@@ -61,7 +61,7 @@ def tell(
     ]
     if not groups:
         return apart
-    joined = targets.tell(
+    joined = targets.target_result(
         error_model,
         target,
         tasks,

@@ -14,7 +14,7 @@ from gunicorn.util import parse_address
 
 from leaderboard import deployed
 from leaderboard.accounts.services import Adapter
-from leaderboard.visitors import address_of, household
+from leaderboard.visitors import address_of, network_of
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = hashlib.sha256(b"a key of these tests").hexdigest()  # of letters a to f, so that no word is in it
@@ -188,7 +188,7 @@ def test_a_household_is_one_visitor(settings):
     settings.PROXIES = 0
 
     def of(address):
-        return household(address_of(RequestFactory().get("/", REMOTE_ADDR=address)))
+        return network_of(address_of(RequestFactory().get("/", REMOTE_ADDR=address)))
 
     def counted(address):
         return Adapter().get_client_ip(RequestFactory().get("/", REMOTE_ADDR=address))

@@ -9,7 +9,7 @@ from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Conflict
 from leaderboard.operations.corrections import confirm
-from leaderboard.operations.drifting import close_alert, look
+from leaderboard.operations.drifting import close_alert, update_alerts
 from leaderboard.operations.models import Alert, Event, JobRun, Notification, RerunRequest
 from leaderboard.operations.reruns import close_due, draw_validation_runs, open_drift_request
 from leaderboard.studies.models import DriftCheck
@@ -21,7 +21,7 @@ JUMP = 3.0
 
 
 def looked(world):
-    return look(benchmark=world.benchmark, as_of=world.now)
+    return update_alerts(benchmark=world.benchmark, as_of=world.now)
 
 
 def alarmed(world, **more):
@@ -215,7 +215,7 @@ def watched(toy, monkeypatch):
     def say(**states):
         said.update({name: told if isinstance(told, tuple) else (told, {}) for name, told in states.items()})
         benchmark = Benchmark.objects.get(pk=toy.pk)
-        return look(benchmark=benchmark, as_of=AS_OF)
+        return update_alerts(benchmark=benchmark, as_of=AS_OF)
 
     return say
 
@@ -322,7 +322,7 @@ def test_an_earlier_look_changes_nothing(watched, toy, monkeypatch):
     first = DriftCheck.objects.get()
     watched(cost="ok")
     monkeypatch.setattr(drifting, "check_drift", lambda **_: (first, False))
-    assert look(benchmark=toy, as_of=AS_OF) == "another look has seen later data"
+    assert update_alerts(benchmark=toy, as_of=AS_OF) == "another look has seen later data"
     assert not Alert.objects.filter(closed_at=None).exists()
 
 
@@ -342,7 +342,7 @@ def test_without_outcomes_nothing_is_watched(db):
     from tests.toys import AS_OF
 
     benchmark, _ = get_or_create_benchmark(slug="new", title="New")
-    assert look(benchmark=benchmark, as_of=AS_OF) == "there are no outcomes yet"
+    assert update_alerts(benchmark=benchmark, as_of=AS_OF) == "there are no outcomes yet"
 
 
 # ---------------------------------------------------------------------------------------- alerts and requests

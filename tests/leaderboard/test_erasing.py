@@ -14,7 +14,7 @@ from leaderboard.accounts.services import token_of
 from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark, Membership
 from leaderboard.errors import Conflict, Refusal
-from leaderboard.operations.benchmarks import Switch, retire, turn
+from leaderboard.operations.benchmarks import Switch, retire, set_switch
 from leaderboard.operations.corrections import report, trust_account, unload
 from leaderboard.operations.erasing import erase_account, erase_agent, replacing
 from leaderboard.operations.models import Erasure
@@ -152,8 +152,8 @@ def test_pages_stand_after_an_agent_is_erased_that_had_a_word_of_theirs_for_a_na
 
 def test_reasons_that_operators_gave_name_it_no_more(told):
     agent, at = agent_named(told, NAME), {"by": None, "as_of": AS_OF}
-    turn(benchmark=told, switch=Switch.FROZEN, on=True, reason=f"{NAME} floods us", **at)
-    turn(benchmark=told, switch=Switch.FROZEN, on=False, reason=f"no more of {NAME}", **at)
+    set_switch(benchmark=told, switch=Switch.FROZEN, on=True, reason=f"{NAME} floods us", **at)
+    set_switch(benchmark=told, switch=Switch.FROZEN, on=False, reason=f"no more of {NAME}", **at)
     retire(task=told.tasks.first(), reason=f"{NAME} found it broken", **at)
     webhook, _ = add_webhook(
         benchmark=told, url="https://example.org/", events=["board.published"], reason=f"for {NAME}", **at

@@ -10,7 +10,7 @@ from django.db import connection
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force, visible_benchmarks
 from leaderboard.errors import Conflict, Faulty, Frozen, Refusal
-from leaderboard.operations.benchmarks import Switch, create_benchmark, turn
+from leaderboard.operations.benchmarks import Switch, create_benchmark, set_switch
 from leaderboard.operations.corrections import decide, report
 from leaderboard.operations.models import Dispute
 from leaderboard.operations.policies import changed_policy, put_in_force
@@ -47,29 +47,29 @@ class TestBenchmarks:
     def test_switches_go_on_and_off_with_reasons(self, toy, switch):
         ada = person("ada@example.org")
         shown = toy.shown_version
-        found = turn(benchmark=toy, switch=switch, on=True, by=ada, reason="a look first", as_of=AS_OF)
+        found = set_switch(benchmark=toy, switch=switch, on=True, by=ada, reason="a look first", as_of=AS_OF)
         assert (getattr(found, f"{switch}_at"), getattr(found, f"{switch}_reason")) == (AS_OF, "a look first")
         with refused(Conflict, "already_so"):
-            turn(benchmark=toy, switch=switch, on=True, by=ada, reason="again", as_of=AS_OF)
-        found = turn(benchmark=toy, switch=switch, on=False, by=ada, reason="looked", as_of=AS_OF)
+            set_switch(benchmark=toy, switch=switch, on=True, by=ada, reason="again", as_of=AS_OF)
+        found = set_switch(benchmark=toy, switch=switch, on=False, by=ada, reason="looked", as_of=AS_OF)
         assert (getattr(found, f"{switch}_at"), getattr(found, f"{switch}_reason")) == (None, "")
         found.refresh_from_db()
         assert found.shown_version == shown + 2
         assert [one["reason"] for one in recorded(found)][-2:] == ["a look first", "looked"]
 
     def test_a_frozen_one_takes_nothing(self, toy):
-        turn(benchmark=toy, switch=Switch.FROZEN, on=True, by=None, reason="moving house", as_of=AS_OF)
+        set_switch(benchmark=toy, switch=Switch.FROZEN, on=True, by=None, reason="moving house", as_of=AS_OF)
         with pytest.raises(Frozen, match="moving house"):
             deliver("new", "1")
 
     def test_a_hidden_one_is_seen_by_members_alone(self, toy):
-        turn(benchmark=toy, switch=Switch.HIDDEN, on=True, by=None, reason="wrong", as_of=AS_OF)
+        set_switch(benchmark=toy, switch=Switch.HIDDEN, on=True, by=None, reason="wrong", as_of=AS_OF)
         assert not visible_benchmarks(None).exists()
         assert visible_benchmarks(person("eve@example.org", role="viewer", benchmark=toy)).exists()
 
     def test_full_runs_only_makes_a_board_without_a_subset(self, toy):
         assert recomputed().content["subset"] is not None
-        turn(benchmark=toy, switch=Switch.FULL_RUNS_ONLY, on=True, by=None, reason="drift", as_of=AS_OF)
+        set_switch(benchmark=toy, switch=Switch.FULL_RUNS_ONLY, on=True, by=None, reason="drift", as_of=AS_OF)
         board, is_new = recompute(benchmark=toy, as_of=AS_OF)
         assert is_new
         assert board.phase != "ongoing" or board.content["why"]

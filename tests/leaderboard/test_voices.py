@@ -336,7 +336,7 @@ def test_operators_are_told_whose_agents_an_alert_is_about(db, client, capsys):
     for i, outcomes in enumerate(anti_correlated(in_subset(board), 12)):
         run(by, f"x{i:02d}", outcomes)
     User.objects.create_superuser(email="root@example.org", password="long enough, 9")
-    drifting.look(benchmark=Benchmark.objects.get(), as_of=AS_OF)
+    drifting.update_alerts(benchmark=Benchmark.objects.get(), as_of=AS_OF)
     alert = Alert.objects.get(monitor="rank fidelity")
     event = Event.objects.get(kind="drift.alert", payload__alert=alert.pk)
     assert "mallory@example.org (12 agents)" in events.mail_body(

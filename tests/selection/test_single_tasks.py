@@ -11,7 +11,7 @@ from selection.single_tasks import (
     expected,
     group_means,
     in_band,
-    on_equal_terms,
+    nearly_complete,
     rates,
     weaker_passing,
 )
@@ -29,13 +29,13 @@ def drawn(n_agents, n_tasks, seed=0):
 def test_agents_that_ran_95_in_100_tasks_are_on_equal_terms():
     outcomes = np.ones((3, 20))
     outcomes[1, :1], outcomes[2, :2] = NAN, NAN  # 19 and 18 of 20
-    assert on_equal_terms(outcomes).tolist() == [True, True, False]
+    assert nearly_complete(outcomes).tolist() == [True, True, False]
 
 
 def test_where_nobody_ran_nearly_all_everybody_counts_who_ran_something():
     outcomes = np.full((3, 20), NAN)
     outcomes[0, :10], outcomes[1, 10:] = 1, 0
-    assert on_equal_terms(outcomes).tolist() == [True, True, False]
+    assert nearly_complete(outcomes).tolist() == [True, True, False]
     assert rates(outcomes).tolist() == [1] * 10 + [0] * 10
 
 

@@ -14,7 +14,7 @@ from leaderboard.api.permissions import Anyone, MayOperate
 from leaderboard.api.views import BaseEndpoint, Listing
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES, described
-from leaderboard.operations.benchmarks import Switch, turn
+from leaderboard.operations.benchmarks import Switch, set_switch
 from leaderboard.operations.models import (
     Alert,
     RerunAgent,
@@ -83,7 +83,7 @@ class Freeze(BaseEndpoint):
     def post(self, request: Request, slug: str) -> Response:
         """Close intake, or open it again; boards go on."""
         body = self.cleaned_data()
-        self.benchmark = turn(
+        self.benchmark = set_switch(
             benchmark=self.benchmark,
             switch=Switch.FROZEN,
             on=body["frozen"],

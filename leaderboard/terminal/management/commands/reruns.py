@@ -6,7 +6,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from leaderboard.catalog.models import Benchmark
-from leaderboard.operations.drifting import close_alert, look
+from leaderboard.operations.drifting import close_alert, update_alerts
 from leaderboard.operations.models import Alert, RerunRequest
 from leaderboard.operations.reruns import close_request, draw_validation_runs, open_drift_request
 from leaderboard.terminal.command import BenchmarkCommand, required_reason
@@ -53,7 +53,7 @@ class Command(BenchmarkCommand):
 
 def _done(benchmark: Benchmark, options: dict[str, Any], as_of: datetime) -> str:
     if options["look"]:
-        return look(benchmark=benchmark, as_of=as_of)
+        return update_alerts(benchmark=benchmark, as_of=as_of)
     if options["draw"]:
         return draw_validation_runs(benchmark=benchmark, as_of=as_of)
     if options["open"] is not None:
