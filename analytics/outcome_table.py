@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray, CountArray, FloatArray, Mask, ratio, read_only
 from analytics.errors import CoreError
-from analytics.text import listed
+from analytics.names import first_names
 
 refuse = partial(CoreError, code="table_malformed")
 
@@ -110,7 +110,7 @@ class OutcomeTable:
         n_valid_tasks = self.n_valid_tasks()
         if not n_valid_tasks.all():
             names = [repr(self.agents[i]) for i in np.flatnonzero(n_valid_tasks == 0)]
-            raise CoreError(f"no valid outcome for {listed(names)}: no score", code="no_valid_outcome")
+            raise CoreError(f"no valid outcome for {first_names(names)}: no score", code="no_valid_outcome")
         return np.asarray(np.nansum(self.means, axis=1) / n_valid_tasks, dtype=np.float64)
 
     def complete(self) -> Mask:

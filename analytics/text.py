@@ -13,7 +13,6 @@ from textwrap import wrap
 from typing import Any
 
 from analytics.names import NOT_STATED as NOT_STATED
-from analytics.names import first_names
 
 INDENT = "  "
 WIDTH = 110
@@ -23,8 +22,6 @@ MIN_DECIMALS, MAX_DECIMALS = 3, 7
 MAX_VALUE = 1e9
 NOTHING = "–"
 LONGEST_NAME = 80
-
-listed = first_names
 
 
 def named(name: str) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from analytics.arrays import CodeArray, CountArray, FloatArray, Mask
+from analytics.names import first_names
 from analytics.outcome_table import CellMoments
-from analytics.text import listed
 
 MIN_OTHERS = 5
 MIN_REPEATED = 5
@@ -69,7 +69,7 @@ def uneven(
 ) -> tuple[str, ...]:
     """Say which loaded agents lack trials on some tasks, and how many may have been meant to."""
     n, lack = len(n_places), np.flatnonzero(n_absent.any(axis=1)).tolist()
-    named = listed([agents[i] for i in lack], N_NAMED)
+    named = first_names([agents[i] for i in lack], N_NAMED)
     expected = n_places + n_absent
     differs = ((expected > 0) & (expected < expected.max(axis=1, initial=0)[:, None])).any(axis=1)
     n_unequal = int((loaded & differs).sum())
@@ -89,7 +89,7 @@ def passes_alone(agents: Sequence[str]) -> tuple[str, ...]:
     n = len(agents)
     if not n:
         return ()
-    named = listed(agents, N_NAMED)
+    named = first_names(agents, N_NAMED)
     who, lack, their = ("1 agent has", "lacks", "its") if n == 1 else (f"{n} agents have", "lack", "their")
     return (
         f"{who} only passes and {lack} tasks or trials: {named}; if {their} failures were left out, the "
@@ -112,8 +112,8 @@ def failures_repeated(agents: Sequence[str]) -> tuple[str, ...]:
         return ()
     have = "agent has" if len(agents) == 1 else "agents have"
     return (
-        f"{len(agents)} {have} more trials on just those tasks with a failure: {listed(agents, N_NAMED)}; if "
-        "failed tasks were run again, the scores are too high",
+        f"{len(agents)} {have} more trials on just those tasks with a failure: "
+        f"{first_names(agents, N_NAMED)}; if failed tasks were run again, the scores are too high",
     )
 
 

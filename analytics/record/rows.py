@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray, FloatArray, Mask
 from analytics.errors import CoreError
-from analytics.text import listed
+from analytics.names import first_names
 
 Missing = Literal["auto", "gap", "zero", "zero_loaded"]
 Trust = Literal["self_reported", "logs", "verified"]
@@ -374,7 +374,7 @@ def universe(
     if not left_out:
         return positions, ""
     counts = f"{len(positions)} of {len(tasks)} tasks are active"
-    return positions, f"{counts}, {which}; left out: {listed(left_out)}"
+    return positions, f"{counts}, {which}; left out: {first_names(left_out)}"
 
 
 def is_common(n_holders: CodeArray, n_agents: int) -> Mask:

@@ -24,8 +24,9 @@ from scipy.special import expit, log_expit
 
 from analytics.arrays import FloatArray, read_only
 from analytics.errors import CoreError
+from analytics.names import first_names
 from analytics.research.pairwise.comparisons import Battles, Tallies, crossed, tallies_of_wins
-from analytics.text import counted, cut, listed
+from analytics.text import counted, cut
 
 MAX_DERIVATIVE = 1e-11
 MAX_DERIVATIVE_OF_MANY = 1e-6
@@ -220,7 +221,7 @@ class _BattleModel:
 
 
 def _unidentified(named: tuple[str, ...]) -> StrengthsRefused:
-    names = listed([cut(name) for name in named], N_NAMES_LISTED)
+    names = first_names([cut(name) for name in named], N_NAMES_LISTED)
     return StrengthsRefused(
         f"the position effect of {names} cannot be told from the strengths: the "
         "order in which answers were shown decides, or never varies; leave the column first out",
@@ -246,11 +247,11 @@ def _check(tallies: Tallies, agents: tuple[str, ...], prior: float | None) -> No
     beaten = ((won + lost.T) > 0).astype(np.float64)  # of numbers, whose products are quick
     if not all(_reaches_all(steps) for steps in (beaten, beaten.T)):
         classes = _connected_classes(beaten)
-        shown = [f"{{{listed([cut(agents[i]) for i in one], N_NAMES_LISTED)}}}" for one in classes]
+        shown = [f"{{{first_names([cut(agents[i]) for i in one], N_NAMES_LISTED)}}}" for one in classes]
         raise StrengthsRefused(
             f"the strengths have no maximum: the agents fall into {len(classes)} classes, "
-            f"{listed(shown, N_CLASSES_LISTED)}; between any two of them one side never won or tied; a prior "
-            "(--prior 9) makes the strengths finite",
+            f"{first_names(shown, N_CLASSES_LISTED)}; between any two of them one side never won or tied; a "
+            "prior (--prior 9) makes the strengths finite",
             code="disconnected",
         )
 
