@@ -13,7 +13,7 @@ from leaderboard.errors import Conflict, Faulty, Forbidden
 from leaderboard.operations import naming
 from leaderboard.operations.corrections import unload_latest, withdraw
 from leaderboard.operations.loading import load
-from leaderboard.operations.uploads import keep, look, store
+from leaderboard.operations.uploads import keep, preview, store
 from leaderboard.submissions.models import Outcome, OutcomeDetail, Setting, StatusChange, Submission
 from leaderboard.submissions.parsing.flat import read_outcomes
 from leaderboard.submissions.queries import withheld
@@ -421,7 +421,7 @@ def test_an_upload_takes_over_agents_too(db):
     content, chosen = csv_text({"b": "1110"}).encode(), {"replace": False, "own": True, "as_of": AS_OF}
     kept = {"benchmark": Benchmark.objects.get(), "by": by, "name": "toy.csv", "content": content}
     upload = keep(**kept, as_of=AS_OF)
-    assert look(upload=upload, **chosen).notes[-1].startswith("Taken over from their submitters: b")
+    assert preview(upload=upload, **chosen).notes[-1].startswith("Taken over from their submitters: b")
     assert Agent.objects.get(name="b").owner == eve.user
     store(upload=upload, by=by, reason="ours", **chosen)
     assert Agent.objects.get(name="b").owner is None

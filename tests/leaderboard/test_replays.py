@@ -13,7 +13,7 @@ from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES, shown
 from leaderboard.operations import jobs
-from leaderboard.operations.drifting import close_alert, look
+from leaderboard.operations.drifting import close_alert, update_alerts
 from leaderboard.operations.models import Alert, Event, JobRun, Notification
 from leaderboard.operations.reselections import propose
 from leaderboard.studies.models import ValidationStudy
@@ -149,7 +149,7 @@ def validated(word, n):
 
 
 def looked():
-    return look(benchmark=toy(), as_of=AS_OF)
+    return update_alerts(benchmark=toy(), as_of=AS_OF)
 
 
 def of_verdict():

@@ -4,7 +4,7 @@ import pytest
 from django.core.management import CommandError
 
 from leaderboard.catalog.models import Agent
-from leaderboard.operations.drifting import look
+from leaderboard.operations.drifting import update_alerts
 from leaderboard.operations.models import Alert, Assignment, RerunRequest
 from leaderboard.studies.models import DriftCheck
 from tests.leaderboard.test_reruns import subset_runs
@@ -30,7 +30,7 @@ def test_requests_are_opened_shown_and_closed(run, toy):
 
 def test_an_alert_is_shown_and_closed(run, toy):
     assert run("reruns", "toy", "--look").startswith("no change.")
-    look(benchmark=toy, as_of=AS_OF)
+    update_alerts(benchmark=toy, as_of=AS_OF)
     check = DriftCheck.objects.latest("id")
     alert = Alert.objects.create(
         benchmark=toy,
