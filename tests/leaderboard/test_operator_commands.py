@@ -369,7 +369,7 @@ class TestCorrections:
         path = tmp_path / "toy.csv"
         path.write_text(csv_text({"a": "1xx"}))
         for end in ("--dry-run",), ():
-            assert ": 3 new results (2 invalid), 0 already" in run(
+            assert ": 3 new results (2 invalid); 1 submission" in run(
                 "load", str(path), "--benchmark", "toy", *end
             )
         assert ": 0 new results, 3 already" in run("load", str(path), "--benchmark", "toy")

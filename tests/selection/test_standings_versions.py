@@ -176,7 +176,7 @@ def test_an_unfinished_version_counts_and_the_correction_is_by_hand():
     left = line_of(board, "left").at["full"]
     assert (left.rank, left.folded_under) == (None, "done")
     assert left.reason.startswith(
-        "shares the line of done: not clearly worse; 60 of the 100 tasks that it was"
+        "shares the line of done: not clearly worse; it has no result of 60 of the 100 tasks"
     )
     assert "done (1 more version: −" in text(board)
 
