@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery
 
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.signing import identity, signed
@@ -44,8 +44,9 @@ def latest_board(benchmark: Benchmark) -> Board:
 def board_numbered(benchmark: Benchmark, number: int) -> Board:
     if board := boards_of(benchmark).filter(number=number).first():
         return board
-    latest = latest_board(benchmark).number
-    raise NoSuchBoard(f"There is no board {number} of {benchmark}. The latest is {latest}.")
+    latest = benchmark.boards.aggregate(latest=Max("number"))["latest"]
+    hint = f" The latest is {latest}." if latest else ""
+    raise NoSuchBoard(f"There is no board {number} of {benchmark}.{hint}")
 
 
 def withdrawn_agents(benchmark: Benchmark) -> set[int]:

@@ -109,7 +109,7 @@ def test_an_upload_is_read_by_a_process_of_its_own(db, book, wide):
     toy, _ = get_or_create_benchmark(slug="toy", title="Toy")
     kept = {"benchmark": toy, "by": by, "name": "results.xlsx", "as_of": AS_OF}
     upload = uploads.keep(**kept, content=book().read_bytes())
-    seen = uploads.look(upload=upload, replace=False, as_of=AS_OF)
+    seen = uploads.preview(upload=upload, replace=False, as_of=AS_OF)
     assert seen.n_new == 3000
     assert seen.notes[0].startswith('Read results.xlsx, sheet "Sheet" as a wide table')
     uploads.store(upload=upload, replace=False, by=by, reason="checked", as_of=AS_OF)
@@ -120,7 +120,7 @@ def test_an_upload_is_read_by_a_process_of_its_own(db, book, wide):
 
     upload = uploads.keep(**kept, content=book(spoil).read_bytes())
     with pytest.raises(Refusal, match=r'^results\.xlsx, sheet "Sheet" is refused: row 4, .* "maybe": '):
-        uploads.look(upload=upload, replace=False, as_of=AS_OF)
+        uploads.preview(upload=upload, replace=False, as_of=AS_OF)
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def varied(*, n_agents=8, n_tasks=24, settings=((None, None),), n_groups=0, runs
                 for run in runs:
                     for trial in (1, 2):
                         chance = 1 / (1 + np.exp(b - a - 0.2 * number))
-                        row = {"agent": f"a{i}", "task": f"t{j:02d}", "trial": trial}
+                        row = {"agent": f"a{i}", "task": f"t{j:02d}", "trial": 2 * number + trial}
                         row["outcome"] = int(rng.random() < chance)
                         row["valid"] = int(rng.random() > 0.03)
                         named = {"prompt_variant": prompt, "judge": judge, "run": run}
