@@ -275,7 +275,7 @@ TOKEN = re.compile(r'(?P<text>"(?:[^"\\]++|\\.)*+")(?P<colon>\s*:)?|(?P<number>[
 
 
 def _with_place(text: str) -> json.JSONDecodeError | None:
-    """Look for the first key or number that was refused: its reader is not told where it stands."""
+    """Look for the first key or number that was refused; the hooks of `json` do not know where they are."""
     keys: list[set[str]] = []
     for token in TOKEN.finditer(text):
         try:

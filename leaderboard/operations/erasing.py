@@ -181,7 +181,7 @@ def erase_account(*, user: User, by: User | None, reason: str, as_of: datetime) 
     others = EmailAddress.objects.filter(user=locked).values_list("email", flat=True)
     addresses = {locked.email, *others}
     names = sorted(filter(None, {*addresses, locked.name}), key=len, reverse=True)
-    replaced = replacing(names, tombstone, re.IGNORECASE)
+    replaced = replacing(names, tombstone)
     reason = replaced(reason)
     with acting(by=by, reason=reason), pgtrigger.ignore(*FORBIDDING):
         _replace(_written(), names, replaced)
@@ -216,7 +216,7 @@ def _places(benchmark: Benchmark) -> Iterator[tuple[models.QuerySet[Any], tuple[
 
 
 def _written() -> Iterator[tuple[models.QuerySet[Any], tuple[str, ...]]]:
-    """What people wrote about any benchmark, and what was told of it; agents in other JSON stay."""
+    """What people wrote about any benchmark, and its events; agents in other JSON stay."""
     yield Event.objects.all(), ("payload",)
     for model, _, fields in PLACES:
         if texts := tuple(name for name in fields if isinstance(model._meta.get_field(name), TextField)):
@@ -247,10 +247,17 @@ def _holding(rows: models.QuerySet[Any], fields: Sequence[str], names: Sequence[
     return rows.alias(**as_text).filter(anywhere)
 
 
-def replacing(names: Sequence[str], tombstone: str, flags: re.RegexFlag = re.NOFLAG) -> Callable[[Any], Any]:
-    """Return what replaces the names in a text, or in JSON where names stand: whole, and inside sentences."""
-    inside = [re.escape(name) for name in names if len(name) >= SHORTEST_IN_TEXT]
-    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(inside)})(?!\w)", flags) if inside else None
+def replacing(names: Sequence[str], tombstone: str) -> Callable[[Any], Any]:
+    """Return what replaces the names in a text, or in JSON where names stand: whole, and inside sentences.
+
+    An address is one in any case.
+    """
+    inside = [
+        f"(?i:{re.escape(name)})" if "@" in name else re.escape(name)
+        for name in names
+        if len(name) >= SHORTEST_IN_TEXT
+    ]
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(inside)})(?!\w)") if inside else None
 
     def replaced(value: Any, under: str = "text") -> Any:
         if isinstance(value, str):

@@ -1,5 +1,6 @@
 """Whole files of outcomes into a benchmark, in one transaction or not at all."""
 
+import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,6 +61,7 @@ from leaderboard.submissions.services import (
 
 ALONE = "The file"
 ROWS_AT_ONCE = 250_000
+ALL_RANKED = re.compile(r"([\d,]+) of \1 agents ")  # as `resolve` of the core says it
 
 
 @dataclass(frozen=True)
@@ -161,10 +163,9 @@ def _decide_missing(
     if not after.resolved_from:
         return
     why = after.resolved_from.removeprefix("auto: ")
-    n_ranked, _, n_agents, *_ = why.split()
     if undo:
         yield f"{_decided(before, after)}: {why}."
-    elif n_ranked != n_agents:
+    elif not ALL_RANKED.match(why):
         setting = [f"missing={MissingPlaces.ZERO_LOADED}"]
         yield f"{why}. To count missing results as failures: {set_command(benchmark.slug, setting)}"
     elif dry_run:

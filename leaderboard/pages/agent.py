@@ -64,7 +64,7 @@ def agent_page(benchmark: Benchmark, pk: int) -> dict[str, Any]:
         "delivered": delivered,
         "is_withdrawn": is_withdrawn,
         "line": line,
-        "is_ranked": line is not None and line.at[standings.target].rank is not None if standings else False,
+        "is_ranked": bool(standings and line and line.at[standings.target].rank),
         "row": row,
         "n_ranked": standings.targets[standings.target].n_ranked if standings else 0,
         "tasks_of": words.tasks_of(standings, standings.target) if standings else "",

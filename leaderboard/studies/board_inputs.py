@@ -117,7 +117,7 @@ def _staged(now: Snapshot, reruns: Reruns) -> dict[str, Staged]:
 
 
 def current_inputs(benchmark: Benchmark, reruns: Reruns = NO_RERUNS) -> BoardInputs:
-    """What stands now, without reading any outcome: what an answer that is to be made will rest on."""
+    """Inputs of the next board, without reading outcomes."""
     return _standing(benchmark, policy_in_force(benchmark), active_subset(benchmark), reruns)
 
 

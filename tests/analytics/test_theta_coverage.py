@@ -1,7 +1,7 @@
 """Coverage of nominal 95% intervals of the grand mean: item × prompt, one row a cell, residual SD .5.
 
-Each replicate is drawn row by row and told as a study's total error is; the truth is 0. Satterthwaite's and
-Wald's coverage are printed beside that of the interval told, which alone is held to a bound.
+Each replicate is drawn row by row, and its interval is that of a study; the truth is 0. Coverage by
+Satterthwaite's and Wald's intervals is printed, too; only that of the study has a bound.
 """
 
 import math
@@ -26,9 +26,13 @@ def covered(rng, columns, shape, sd_item, sd_prompt):
         + 0.5 * rng.standard_normal(shape)
     )
     study = total_error(columns | {"score": table.ravel()}, Declaration("score", "item", "prompt"))
-    told, distance = study.interval(), abs(study.theta) / study.se
+    interval, distance = study.interval(), abs(study.theta) / study.se
     df = satterthwaite_df(study.fit, theta_slopes(study.fit))
-    return [told.lower <= 0.0 <= told.upper, distance <= t.ppf(0.975, df), distance <= norm.ppf(0.975)]
+    return [
+        interval.lower <= 0.0 <= interval.upper,
+        distance <= t.ppf(0.975, df),
+        distance <= norm.ppf(0.975),
+    ]
 
 
 @pytest.mark.slow

@@ -153,7 +153,7 @@ def test_versions_go_into_a_new_benchmark_only(here):
         call_command("load", "toy.csv", "--benchmark", "toy", "--subsets", "toy.subsets.json")
     for text in ("{", "[]", "{}", '{"policy": {}}'):
         Path("bad.json").write_text(text)
-        with pytest.raises(CommandError, match=r"^bad\.json: This is not a file of subset .* wrote\.$"):
+        with pytest.raises(CommandError, match="not a file of subset versions"):
             call_command("load", "toy.csv", "--benchmark", "other", "--subsets", "bad.json")
     assert not Benchmark.objects.filter(slug="other").exists()
 

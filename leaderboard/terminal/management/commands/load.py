@@ -240,22 +240,12 @@ def put_back(
 ) -> LoadReport:
     """Load an export with what was decided about it."""
     check_slug(slug)
-    try:
-        with reading(subsets, "what `export --with-subsets` writes"):
-            versions = versions_in(subsets.read_bytes())
-        with progress_bar("Storing") as progress:
-            return load(
-                flat=flat,
-                versions=versions,
-                slug=slug,
-                as_of=timezone.now(),
-                dry_run=dry_run,
-                progress=progress,
-            )
-    except Refusal as refusal:
-        if refusal.code != "no_versions_file":
-            raise
-        raise CommandError(f"{subsets}: {refusal}") from refusal
+    with reading(subsets, "what `export --with-subsets` writes"):
+        versions = versions_in(subsets.read_bytes())
+    with progress_bar("Storing") as progress:
+        return load(
+            flat=flat, versions=versions, slug=slug, as_of=timezone.now(), dry_run=dry_run, progress=progress
+        )
 
 
 def notes(*files: FlatFile, report: LoadReport) -> str:
