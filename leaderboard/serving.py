@@ -100,8 +100,12 @@ def not_to_serve() -> str:
 
 
 def when_ready(server: Any) -> None:
-    """What is there by now stays: no worker's collector walks it, which would copy its pages."""
+    """What is there by now stays: no worker's collector walks it, which would copy its pages.
+
+    A page makes thousands of objects, so that one in ten thousand is soon enough to look for garbage.
+    """
     gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
 
 
 def pre_fork(server: Any, worker: Any) -> None:

@@ -20,7 +20,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from leaderboard.boards.models import Board, Entry
+from leaderboard.boards.models import Board
 from leaderboard.boards.queries import NoBoardYet, head_of, latest_board, visible_standings, withdrawn_agents
 from leaderboard.catalog.models import Agent, Benchmark, Task, Trust
 from leaderboard.errors import Refusal
@@ -98,19 +98,17 @@ def compare_page(benchmark: Benchmark, params: QueryDict) -> dict[str, Any]:
 
 def _entries(board: Board, target: str) -> list[Any]:
     """The entries of a board in its order, without their lines, each with its trust, cost and rank."""
-    return list(
-        board.entries.order_by("position")
-        .defer("line")
-        .annotate(
-            trust=KT("line__trust"),
-            cost_usd=Cast(KT("line__cost_usd"), FloatField()),
-            cost_basis=KT("line__cost_basis"),
-            place=Cast(KT(f"line__at__{target}__rank"), IntegerField()),
-        )
-    )
+    of_line = {
+        "trust": KT("line__trust"),
+        "cost_usd": Cast(KT("line__cost_usd"), FloatField()),
+        "cost_basis": KT("line__cost_basis"),
+        "place": Cast(KT(f"line__at__{target}__rank"), IntegerField()),
+    }
+    entries = board.entries.order_by("position").annotate(**of_line)
+    return list(entries.values_list("pk", "agent_id", "name", "position", *of_line, named=True))
 
 
-def _choose(values: Sequence[str], every: Sequence[Entry]) -> tuple[list[Any], list[str]]:
+def _choose(values: Sequence[str], every: Sequence[Any]) -> tuple[list[Any], list[str]]:
     known = {str(one.agent_id): one for one in every}
     texts = [text for text in dict.fromkeys(values) if text]
     chosen, faults = [known[text] for text in texts if text in known], []
@@ -134,7 +132,7 @@ def _suggested(board: Board, target: str, every: Sequence[Any]) -> list[Any]:
     return [first, *sorted(tied_agents, key=lambda one: one.place or 0)][:N_SUGGESTED]
 
 
-def _selects(every: Sequence[Entry], chosen: Sequence[Entry]) -> list[tuple[str, SafeString]]:
+def _selects(every: Sequence[Any], chosen: Sequence[Any]) -> list[tuple[str, SafeString]]:
     """For each field of the form its label, and its options; each agent is set as text once."""
     named = {
         one.agent_id: format_html('value="{}">{}</option>', one.agent_id, str(one.name)) for one in every
@@ -201,7 +199,7 @@ def _compare(benchmark: Benchmark, page: dict[str, Any], critical: float | None)
 
 
 def _difference(
-    compared: Any, critical: float | None, names: Mapping[int, str], reference: Entry, other: Entry
+    compared: Any, critical: float | None, names: Mapping[int, str], reference: Any, other: Any
 ) -> AgentDifference:
     a, b = names[reference.agent_id], names[other.agent_id]
     for agent, name in ((reference, a), (other, b)):
