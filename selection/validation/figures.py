@@ -30,6 +30,7 @@ FIGURES = RANK_FIGURES + ERROR_FIGURES + PAIR_FIGURES
 N_OF_RECORDS = len(RANK_FIGURES + ERROR_FIGURES)  # figures that compare no pairs
 N_GROUPS_JACKKNIFE = 10
 Z_CLEAR = 1.96
+MAX_DENSE = 500_000  # multiplications; fewer take less time than a sparse matrix takes to make
 
 
 def clear_pairs(
@@ -129,7 +130,8 @@ def shares(
 
 def _product(table: npt.NDArray[np.generic], columns: FloatArray) -> FloatArray:
     """Return table @ columns, most of which is 0; of whole numbers it is exact."""
-    return np.asarray(table.astype(np.float64) @ csr_array(columns), dtype=np.float64)
+    is_small = table.size * columns.shape[1] <= MAX_DENSE
+    return np.asarray(table.astype(np.float64) @ (columns if is_small else csr_array(columns)))
 
 
 def mean_known(values: FloatArray, axis: int = 0) -> FloatArray:
