@@ -390,13 +390,17 @@ def _scaled(values: dict[str, float | None], null: Null) -> dict[str, float | No
 
 
 def _scatter(runs: FloatArray, null: Null) -> tuple[dict[str, float | None], ...]:
-    """Take standard deviation, smallest and largest over the draws or seeds that are defined."""
+    """Take standard deviation, worst and best over the draws or seeds that are defined."""
     if not len(runs):
         return {}, {}, {}
     columns = [column[~np.isnan(column)] for column in runs.T]
     spread = np.array([np.std(column, ddof=1) if column.size > 1 else np.nan for column in columns])
-    worst = np.array([column.min() if column.size else np.nan for column in columns])
-    best = np.array([column.max() if column.size else np.nan for column in columns])
+    least, most = (
+        np.array([extreme(column) if column.size else np.nan for column in columns])
+        for extreme in (np.min, np.max)
+    )
+    is_error = np.isin(FIGURES, ERROR_FIGURES)
+    worst, best = np.where(is_error, most, least), np.where(is_error, least, most)
     return _scaled(_named(spread), null), _with_derived(worst, null), _with_derived(best, null)
 
 

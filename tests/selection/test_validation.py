@@ -641,6 +641,7 @@ def test_random_is_the_mean_of_its_draws():
     assert mine.rho == pytest.approx(np.mean(rhos))
     assert mine.spread["rho"] == pytest.approx(np.std(rhos, ddof=1))
     assert (mine.worst["rho"], mine.best["rho"]) == pytest.approx((min(rhos), max(rhos)))
+    assert mine.worst["rmse_completion"] > mine.rmse_completion > mine.best["rmse_completion"]
 
 
 def test_random_splits_have_their_spread_over_seeds():
