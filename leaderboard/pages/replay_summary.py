@@ -55,7 +55,7 @@ def replay_summary(benchmark: Benchmark, standings: Standings) -> dict[str, Any]
     figures = benchmark.replay["figures"]
     facts = [("Trials saved", f"{words.percent(figures['saved'])}%")]
     if figures["pairs"]:
-        pairs = f"{words.percent(figures['pairs']['value'])}%; two full runs are always in order"
+        pairs = f"{words.percent(figures['pairs']['value'])}%; two agents that run all tasks always are"
         facts.append(("Pairs in the order of full runs", pairs))
     facts.append(("Best five found", f"{figures['best_five'] * N_TOP:g} of {N_TOP}"))
     # Also of those that ran the rest after they had stopped.

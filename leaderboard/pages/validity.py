@@ -192,8 +192,8 @@ def coverage_chart(tests: list[dict[str, Any]]) -> Chart | None:
     return Chart(
         name="coverage",
         title="Intervals that contain the measured score",
-        lede="Each dot is their share of the 95% intervals of estimated scores. Left of the line, intervals "
-        "are too narrow.",
+        lede="Each dot is their share of the 95% intervals of estimated scores. Left of the line it is "
+        "below 95%.",
         heads=("Test", "Share", "Intervals"),
         rows=tuple((label, _percent(share), f"{n:,}") for label, (share, n) in by_test.items()),
         **both_widths(

@@ -168,7 +168,7 @@ def test_a_stored_replay_is_the_board_of_the_service(loaded, capsys, n_agents, s
         agents.names[walk.agent]: {tasks[j] for batch in walk.batches for j in batch} for walk in core.walks
     }
     call_command("replay", "toy", "--seeds", "1")
-    assert "; two full runs are always in order; random tasks at " in capsys.readouterr().out
+    assert "; two agents that run all tasks always are; random tasks at " in capsys.readouterr().out
     call_command("replay", "toy", "--seeds", "1", "--json")
     assert json.loads(capsys.readouterr().out)["figures"] == kept["figures"]
     n_ran = sum(map(len, ran_in(here).values()))
@@ -284,7 +284,7 @@ def test_a_load_without_dates_says_what_a_replay_does(loaded, capsys, n_agents, 
 
 
 def test_a_replay_is_not_replayed_and_loses_who_is_erased(kept_here, client):
-    assert "%; two full runs are always in order" in client.get("/b/here").content.decode()
+    assert "%; two agents that run all tasks always are" in client.get("/b/here").content.decode()
     for arguments in (["here"], ["here", "--store", "there"]):
         with pytest.raises(CommandError, match="Replay its source"):
             call_command("replay", *arguments)
