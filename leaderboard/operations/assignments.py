@@ -208,13 +208,13 @@ def _has(stored: pa.Table, n_trials: int) -> set[int]:
 
 
 def _audit(agent: Agent, policy: Policy, of_subset: list[int], *, is_new: bool) -> list[int]:
-    """Tasks from outside the subset, drawn by a key of the server; versions share them."""
+    """Tasks from outside the subset, by a key of the server; versions of a submitter's agent share them."""
     earlier = agent.assignments.exclude(subset=None).order_by("-id").first()
     if earlier or not is_new:
         return list(earlier.audit) if earlier else []
     outside = [pk for pk in asking.names_asked(policy, None) if pk not in of_subset]
     n = n_audit_tasks(len(of_subset), policy.audit_share)
-    drawn = asking.drawn_as(agent)
+    drawn = asking.drawn_as(agent) if agent.owner_id else agent.name
     return sorted(outside, key=lambda pk: draw_digest("audit", f"{drawn}:{pk}"))[:n]
 
 
