@@ -36,7 +36,8 @@ def found_out() -> dict[str, str]:
         tables = schema.mismatch()
         scheduler = NOT_KNOWN if tables else leadership.trouble()
     except Error:
-        return {"database": "does not answer", "migrations": NOT_KNOWN, "scheduler": NOT_KNOWN}
+        why = "does not answer: start PostgreSQL, or correct DATABASE_URL"
+        return {"database": why, "migrations": NOT_KNOWN, "scheduler": NOT_KNOWN}
     return {"database": WELL, "migrations": tables or WELL, "scheduler": scheduler or WELL}
 
 

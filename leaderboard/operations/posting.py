@@ -216,7 +216,8 @@ def _look_up(target: PostTarget, deadline: Deadline) -> list[SocketAddress]:
         raise NotDelivered(f"the host has no address: {answer[0].strerror}")
     for _, (address, *_) in answer[0]:
         if not settings.WEBHOOKS_MAY_BE_PRIVATE and not is_public(str(address)):
-            raise AddressRefused(f"{address} is not a public address.")
+            hint = "For an address of your own network set WEBHOOKS_MAY_BE_PRIVATE=on."
+            raise AddressRefused(f"{address} is not a public address. {hint}")
     return answer[0]
 
 

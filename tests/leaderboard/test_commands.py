@@ -90,7 +90,8 @@ def test_other_columns_of_what_is_stored_stay(db, run, file):
     run("load", str(file), "--benchmark", "toy")
     file.write_text("\n".join([f"{head},cost_usd,note", *(f"{row},1,x" for row in rows)]) + "\n")
     printed = run("load", str(file), "--benchmark", "toy").splitlines()
-    assert printed[1:-1] == ["Costs, notes and other columns of results already stored stay as they are."]
+    stay = "Costs, notes and other columns of results already stored stay as they are."
+    assert printed[1:-1] == [f"{stay} To replace them, unload those submissions and load this file again."]
     assert not OutcomeDetail.objects.exists()
 
 

@@ -195,7 +195,8 @@ def test_postgres_stops_and_comes_back(service, scheduler):
         assert headers["Content-Type"] == "application/problem+json"
         assert json.loads(content)["title"] == "Database unavailable"
         status, headers, content = service.get("/readyz")
-        assert (status, json.loads(content)["database"]) == (503, "does not answer")
+        why = "does not answer: start PostgreSQL, or correct DATABASE_URL"
+        assert (status, json.loads(content)["database"]) == (503, why)
         assert service.get("/healthz")[0] == 200
         before = cpu_seconds(scheduler.pid)
         time.sleep(5)

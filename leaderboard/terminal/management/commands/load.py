@@ -257,7 +257,10 @@ def notes(*files: FlatFile, report: LoadReport) -> str:
         if metadata.taken:
             lines.append(f"\nOther columns stored: {', '.join(metadata.taken)}.")
         if report.n_same and (flat.measured or metadata.flat.metadata):
-            lines.append("\nCosts, notes and other columns of results already stored stay as they are.")
+            lines.append(
+                "\nCosts, notes and other columns of results already stored stay as they are. "
+                "To replace them, unload those submissions and load this file again."
+            )
         if not report.n_new + report.n_replaced:
             continue
         if labels := [name for name in metadata.flat.metadata if name in metadata.flat.labels]:
