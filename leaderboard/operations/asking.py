@@ -221,19 +221,18 @@ def step_of(assignment: Assignment, trial: TrialDelivery | None = None) -> WalkS
 
 
 def _draws(agent: Agent, policy: Policy) -> dict[str, Any]:
-    """What decides an agent's draws: a key of the server; in a replay the policy's seed and its name."""
+    """What decides an agent's draws: a key of the server; in a replay the policy's seed and its name.
+
+    Versions, and names that differ in marks, blanks or look-alike letters, are drawn alike, so that nobody
+    asks under many names for the best tasks.
+    """
     if agent.benchmark.replay is not None:
         return {"seed": policy.base_seed, "agent": agent.name}
-    seed = int.from_bytes(draw_digest("walk", f"{agent.benchmark_id}")[:8], "big")
-    return {"seed": seed, "agent": drawn_as(agent)}
-
-
-def drawn_as(agent: Agent) -> str:
-    """What is the same of versions, and of names that differ in marks, blanks or look-alike letters.
-
-    They are drawn alike, so that nobody asks under many names for the best tasks.
-    """
-    return " ".join([f"{agent.owner_id}", *(letters(one.name) for one in (agent.scaffold, agent.model))])
+    made_of = (letters(one.name) for one in (agent.scaffold, agent.model))
+    return {
+        "seed": int.from_bytes(draw_digest("walk", f"{agent.benchmark_id}")[:8], "big"),
+        "agent": " ".join([f"{agent.owner_id}", *made_of]),
+    }
 
 
 def means_so_far(assignment: Assignment, trial: TrialDelivery | None = None) -> dict[str, float | None]:

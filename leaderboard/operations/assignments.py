@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
+from secrets import SystemRandom
 from typing import Any
 from uuid import UUID
 
@@ -23,7 +24,7 @@ from leaderboard.operations.models import Assignment, AssignmentStatus, Mode, Re
 from leaderboard.operations.queries import open_request, request_naming
 from leaderboard.studies.models import StagedStudy
 from leaderboard.studies.queries import active_subset
-from leaderboard.studies.rules import counting_of, draw_digest, n_audit_tasks
+from leaderboard.studies.rules import counting_of, n_audit_tasks
 from leaderboard.submissions.models import LIVE, Status, Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, submissions_of
 
@@ -208,14 +209,13 @@ def _has(stored: pa.Table, n_trials: int) -> set[int]:
 
 
 def _audit(agent: Agent, policy: Policy, of_subset: list[int], *, is_new: bool) -> list[int]:
-    """Tasks from outside the subset, by a key of the server; versions of a submitter's agent share them."""
+    """Tasks from outside the subset, drawn once for an agent: who asks again gets no other ones."""
     earlier = agent.assignments.exclude(subset=None).order_by("-id").first()
     if earlier or not is_new:
         return list(earlier.audit) if earlier else []
     outside = [pk for pk in asking.names_asked(policy, None) if pk not in of_subset]
     n = n_audit_tasks(len(of_subset), policy.audit_share)
-    drawn = asking.drawn_as(agent) if agent.owner_id else agent.name
-    return sorted(outside, key=lambda pk: draw_digest("audit", f"{drawn}:{pk}"))[:n]
+    return SystemRandom().sample(outside, min(n, len(outside)))
 
 
 # ---------------------------------------------------------------------------------------------- delivering

@@ -152,7 +152,7 @@ def shown(replay: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, An
         "trials saved": f"{replay['saved']:.1%}{_range(replay, 'saved')}; {replay['saved_late']:.1%} for the "
         "later half of the agents",
         "pairs in order": f"{_percent(replay['pairs'])} as in the full runs{_range(replay, 'pairs')}; two "
-        f"agents that run all tasks always are; random tasks at the same cost: "
+        "agents that run all tasks always are; random tasks at the same cost: "
         f"{_share(replay['random_pairs'])}",
         "second full run": f"at least {_share(replay['ceiling'])} of pairs in the order of the first "
         "(simulated; differences of agents between tasks count as luck)",

@@ -88,7 +88,6 @@ class TestMode:
         drawn = {tuple(audit(ask(ada, AgentDescription(f"n{i}", "Loop", f"Model n{i}")))) for i in range(6)}
         assert len(drawn) > 1
         assert {len(one) for one in drawn} == {round(0.5 * len(subset))}
-        assert tuple(audit(ask(ada, AgentDescription("n0 again", "Loop", "Model n0", "2")))) in drawn
         Policy.objects.create(benchmark=toy, number=3, audit_share=0)
         assert ask(ada).audit == []
 
