@@ -7,7 +7,7 @@ project's.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Literal, NamedTuple
 
@@ -15,11 +15,12 @@ import numpy as np
 
 from analytics.arrays import FloatArray, Mask
 from analytics.differences.rows import NEVER_MEASURED, ErrorTerm, Facet, Row, agent_variance, satterthwaite
-from analytics.differences.trial_variances import trial_variance_ratio
+from analytics.differences.trial_variances import N_TASKS_OMEGA, trial_variance_ratio
 from analytics.errors import CoreError
 
 Method = Literal["repeated trials", "variance function", "neyman", "calibration"]
 N_PSEUDO = 4
+MIN_DF_REPEATS = 4
 MIN_DF, MAX_DF = 1.0, 1e6
 NOT_CALIBRATED = -1
 refuse = partial(CoreError, code="agent_error")
@@ -161,12 +162,17 @@ def _own(
     if row.trial_variances is not None and row.n_trials is not None and not row.one_trial:
         known = valid & ~np.isnan(row.trial_variances)
         s2, n_trials, n_one = row.trial_variances[known], row.n_trials[known], int((valid & ~known).sum())
+    repeats = _with_repeats(s2, n_trials, 0, noise.mean_q, k)
     if not n_one or (noise.omega is None and 2 * s2.size >= n_cells):
-        return _with_repeats(s2, n_trials, n_one, noise.mean_q, k), "repeated trials"
+        repeats, n_one = _with_repeats(s2, n_trials, n_one, noise.mean_q, k), 0
+    if s2.size >= N_TASKS_OMEGA and repeats[0].df < MIN_DF_REPEATS:
+        # So few degrees of freedom would widen the rank ranges of all others.
+        return _own(name, score, replace(row, one_trial=True), noise, n_cells)
+    if not n_one:
+        return repeats, "repeated trials"
     rate, omega = (score * k + 2) / (k + 4), 1.0 if noise.omega is None else noise.omega
     kind = "upper bound" if noise.omega is None else "variance function"
     single = ErrorTerm(kind, n_one * omega * rate * (1 - rate) / k**2, max(k - 1, 1))
-    repeats = _with_repeats(s2, n_trials, 0, noise.mean_q, k)
     return [*repeats, single], "neyman" if noise.omega is None else "variance function"
 
 

@@ -54,6 +54,28 @@ def test_an_agent_of_single_trials_alone_never_has_a_variance_of_0():
     assert result.df == pytest.approx(9, rel=1e-12)
 
 
+def two_trials(n_tasks, n_different):
+    """All passed, but for one trial of each of these tasks."""
+    differ = np.arange(n_tasks) < n_different
+    return measured(Row(np.where(differ, 0.5, 1.0), np.where(differ, 0.5, 0.0), np.full(n_tasks, 2.0)))
+
+
+def test_repeats_of_fewer_than_four_degrees_of_freedom_count_as_one_trial():
+    # q̄ is nearly 0, so that ν = 5·(15/19)², 3.1. Σ = 12.5, p̃ = 14.5/19.
+    agent = two_trials(15, 5)
+    result = error_of(agent, TrialNoise(0.6, 1e-9))
+    assert result.variance == pytest.approx(0.6 * 14.5 / 19 * 4.5 / 19 / 15, rel=1e-14)
+    assert (result.df, result.method) == (14, "variance function")
+    assert error_of(agent, TrialNoise(None, 1e-9)).method == "neyman"
+
+
+@pytest.mark.parametrize(("n_tasks", "n_different"), [(15, 7), (14, 5)])
+def test_repeats_of_four_degrees_of_freedom_or_on_few_tasks_count(n_tasks, n_different):
+    result = error_of(two_trials(n_tasks, n_different), TrialNoise(0.6, 1e-9))
+    assert result.df == pytest.approx(n_different * (n_tasks / (n_tasks + 4)) ** 2, rel=1e-6)
+    assert result.method == "repeated trials"
+
+
 def test_without_a_variance_function_single_cells_take_the_mean_of_half_the_tasks_or_more():
     row = Row(np.array([0.5, 0.25, 1, 0.25]), np.array([0.5, 0.25, NAN, NAN]), np.array([2.0, 4, 1, 1]))
     result = error_of(measured(row), TrialNoise(None, 0.1))

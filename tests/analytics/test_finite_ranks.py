@@ -298,6 +298,21 @@ def test_one_critical_value_holds_for_both_kinds_of_pairs():
     assert result.critical == math.sqrt(np.sort(largest)[949])
 
 
+def test_agents_with_two_nearly_equal_trials_widen_the_ranks_of_nobody_else():
+    def worthless(name, seed):
+        """Three passes of 200, two trials, one task of which differs."""
+        means = np.zeros(200)
+        means[np.random.default_rng(seed).permutation(200)[:4]] = [1, 1, 1, 0.5]
+        return agent(name, Row(means, np.where(means == 0.5, 0.5, 0.0), np.full(200, 2.0)))
+
+    others = singles(3, 20, 200)
+    joined = [*others, *(worthless(f"b{i}", i) for i in range(5))]
+    alone = rank_sets(others, TrialNoise(), seed=1, n_draws=999).critical
+    result = rank_sets(joined, noise_of(joined), seed=1, n_draws=999).critical
+    assert None not in (alone, result)
+    assert result < 1.1 * alone
+
+
 def test_five_tasks_never_need_less_than_one_pair_would():
     agents = [agent(n, Row(np.full(5, x))) for n, x in (("a", 1.0), ("b", 0.0))]
     result = rank_sets(agents, TrialNoise(), seed=0, n_draws=99)
