@@ -150,7 +150,8 @@ class Limits:
         """Refuse what grows on decompression as no file of outcomes does."""
         if n > max(FREE_BYTES, MAX_RATIO * n_compressed):
             raise refuse(
-                f"decompression makes the file more than {MAX_RATIO} times larger; send it uncompressed"
+                f"decompression makes the file more than {MAX_RATIO} times larger; send it uncompressed, "
+                "or as CSV"
             )
 
     def check_rows(self, n: int) -> None:

@@ -26,6 +26,7 @@ from analytics.flat_file.table import RowBatch, Table
 from analytics.flat_file.values import can_be_text, column_as_text, header_faults, is_text, n_bytes_as_text
 
 N_RECORDS = 10_000  # in a batch
+BATCH_BYTES = 16 << 20  # of text in a batch, where its rows are of equal length
 SPOOLED_BYTES = 16 << 20  # of a source that cannot be wound, before a temporary file takes over
 MAX_SECONDS = 60  # of a processor, for a process that decodes
 REFUSED = 3  # its exit code where it says why
@@ -122,6 +123,7 @@ def _opened(file: Any, limits: Limits) -> Any:
 
     footer = parquet.read_metadata(file)
     limits.check_rows(footer.num_rows)
+    limits.check_ratio(footer.num_rows * footer.num_columns, file.seek(0, os.SEEK_END))  # a comma a cell
     limits.check_bytes(sum(max(footer.row_group(i).total_byte_size, 0) for i in range(footer.num_row_groups)))
     schema = footer.schema.to_arrow_schema()
     named = [name for name, kind in zip(schema.names, schema.types, strict=True) if is_text(kind)]
@@ -154,9 +156,13 @@ def _texts(parquet: Any, names: list[str], limits: Limits) -> Iterator[Any]:
         for batch in parquet.iter_batches(N_RECORDS, columns=names, use_threads=False):
             batch = batch.select(names)  # a name selects all that begin with it and a point, too
             batch.validate(full=True)
-            n_bytes += sum(map(n_bytes_as_text, batch.columns))
+            size = sum(map(n_bytes_as_text, batch.columns))
+            n_bytes += size
             limits.check_bytes(n_bytes)
-            yield pa.RecordBatch.from_arrays(list(map(column_as_text, batch.columns)), batch.schema.names)
+            step = max(1, len(batch) * BATCH_BYTES // max(size, BATCH_BYTES))
+            for start in range(0, len(batch), step):
+                texts = list(map(column_as_text, batch.slice(start, step).columns))
+                yield pa.RecordBatch.from_arrays(texts, batch.schema.names)
 
 
 def _decoded_apart(file: Any, limits: Limits) -> Generator[Any]:

@@ -312,6 +312,20 @@ def test_parquet_of_a_stranger_is_decoded_within_bounds(tmp_path, make):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10  # KiB
 
 
+def test_parquet_of_long_texts_is_decoded_in_pieces(tmp_path):
+    path = parquet_of(tmp_path / "file.parquet", 9_000, pa.array(["x" * 59_000]), compression="zstd")
+    assert path.stat().st_size < 4_000
+    with pytest.raises(FlatFileError, match="the rows hold 531,000,000 bytes of metadata"):
+        read(path, as_of=AS_OF, limits=replace(DELIVERED, memory=700 << 20))
+
+
+def test_parquet_of_more_cells_than_its_bytes_can_hold_is_not_decoded(tmp_path):
+    blank = pa.DictionaryArray.from_arrays(np.zeros(1_000_000, np.int32), pa.array([""]))
+    parquet.write_table(pa.table({f"c{i}": blank for i in range(40)}), tmp_path / "file.parquet")
+    with pytest.raises(FlatFileError, match="250 times larger; send it uncompressed, or as CSV"):
+        read(tmp_path / "file.parquet", as_of=AS_OF, limits=DELIVERED)
+
+
 def rows_of_parquet(tmp_path, n):
     rows = [
         {"benchmark": "b", "agent": f"a{i % 3}", "scaffold": "s", "model": "m", "submitted_at": "2025-01-02"}
