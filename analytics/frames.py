@@ -161,8 +161,12 @@ def _read_long(
         else:
             frame["outcome"] = frame["outcome"].astype(object).where(~empty, 0)
     frame = frame[wanted].copy()
-    if {"agent", "task"} <= set(frame.columns) and count_trials(frame) > 1:
-        constants.pop("trial")
+    if {"agent", "task"} <= set(frame.columns):
+        n_counted, copies = count_trials(frame)
+        if copies:
+            raise FlatFileError(copies)
+        if n_counted > 1:
+            constants.pop("trial")
     return _checked(frame, constants, as_of, np.flatnonzero(wanted) + 1)
 
 

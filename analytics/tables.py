@@ -225,7 +225,7 @@ def read_table(
     (sheet, _, epoch), table = _choose_sheet(_read_sheets(path, options, limits, called), options, called)
     with _naming(sheet):
         texts, rows, n_blank = _read_values(table, epoch, options)
-        n_counted = 0 if table.across else count_trials(texts, rows)
+        n_counted, copies = (0, []) if table.across else count_trials(texts, rows)
         absent = {"benchmark": options.benchmark or _normalize_space(path.name.partition(".")[0]) or "table"}
         absent |= {"scaffold": NOT_STATED, "model": NOT_STATED, "submitted_at": "", "trial": "1"}
         absent = {column: text for column, text in absent.items() if column not in texts}
@@ -234,7 +234,10 @@ def read_table(
         try:
             flat = from_arrow(columns, constants=absent, as_of=as_of, rows=rows, only=only)
         except FlatFileError as error:
-            raise in_table(error, table, texts, options) from None
+            others = in_table(error, table, texts, options)
+            raise FlatFileError([*copies, *others.faults], len(copies) + others.n_faults) from None
+        if copies:
+            raise FlatFileError(copies)
     if out is not None:
         from pyarrow import parquet
 
@@ -265,14 +268,15 @@ def read_wide(
         raise in_table(error, table, texts, options) from None
 
 
-def count_trials(texts: Any, rows: RowNumbers | None = None) -> int:
+def count_trials(texts: Any, rows: RowNumbers | None = None) -> tuple[int, list[Fault]]:
     """Give rows of one agent and task the trials 1, 2, …, where no column does; return the largest.
 
     rows: their numbers; from 1 in the order of the frame where None.
-    Raises FlatFileError: where all of them are alike, for these are copies of a row and no trials.
+    Returns also the fault where all of them are alike, for these are copies of a row and no trials.
     """
+    faults: list[Fault] = []
     if "trial" in texts or "n_averaged" in texts:
-        return 0
+        return 0, faults
     key = [name for name in ("benchmark", "agent", "task", *SETTING) if name in texts]
     trials = texts[key].astype(str).groupby(key).cumcount() + 1
     is_repeat = trials > 1
@@ -285,9 +289,9 @@ def count_trials(texts: Any, rows: RowNumbers | None = None) -> int:
             rule = f"{counted(n, 'row')} {'is a copy' if n == 1 else 'are copies'} of an earlier row: row"
             rule += f" {numbers}; the first is agent {quoted(str(first['agent']))} on task "
             rule += f"{quoted(str(first['task']))}. Delete the copies, or number trials in a column trial"
-            raise refuse(rule)
+            faults.append(Fault(None, None, None, rule))
         texts["trial"] = trials.astype(str)
-    return int(trials.max()) if len(trials) else 0
+    return int(trials.max()) if len(trials) else 0, faults
 
 
 def in_table(error: FlatFileError, table: _Table, texts: Any, options: TableOptions) -> FlatFileError:

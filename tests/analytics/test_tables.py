@@ -524,6 +524,11 @@ REFUSED = {
         "agent;task;outcome\nA;x;1\nA;x;1\nA;y;0\nA;y;0\n",
         '2 rows are copies of an earlier row: row 3, 5; the first is agent "A" on task "x". Delete the',
     ),
+    "a copy and another fault": (
+        "a.csv",
+        "agent;task;outcome\nA;x;1\nA;x;1\nA;y;yess\nA;z;0\n",
+        'Delete the copies, or number trials in a column trial (2) row 4, outcome "yess"',
+    ),
     "German dates": (
         "a.csv",
         "agent;task;outcome;Date\n" + "".join(f"A;t{i};1;0{i}.01.2026\n" for i in range(1, 8)),
