@@ -136,7 +136,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "leaderboard.statics.StaticFiles",
     "django.middleware.gzip.GZipMiddleware",
-    "django.middleware.http.ConditionalGetMiddleware",
+    "leaderboard.urls.ConditionalGetMiddleware",
     # Session, user and messages are read when a view asks for them: no public page does, or sets a cookie.
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

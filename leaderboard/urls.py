@@ -8,7 +8,8 @@ from typing import Any
 from allauth.account.views import LoginView
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.middleware import http
 from django.template.loader import render_to_string
 from django.urls import include, path
 from django.views import defaults
@@ -56,6 +57,17 @@ def handler500(request: HttpRequest) -> HttpResponse:
 handler400 = _page_or_problem(HTTPStatus.BAD_REQUEST, defaults.bad_request)
 handler403 = _page_or_problem(HTTPStatus.FORBIDDEN, defaults.permission_denied)
 handler404 = _page_or_problem(HTTPStatus.NOT_FOUND, defaults.page_not_found)
+
+
+class ConditionalGetMiddleware(http.ConditionalGetMiddleware):
+    """Django's answer to If-Match has no body; under /api/ it is problem+json, too."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        response = super().process_response(request, response)
+        status = HTTPStatus.PRECONDITION_FAILED
+        is_empty = response.status_code == status and request.path.startswith("/api/")
+        return problem_page(status) if is_empty else response
+
 
 # ------------------------------------------------------------------------------------ a database that is away
 

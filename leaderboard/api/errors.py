@@ -19,6 +19,8 @@ RETRY_AFTER = "5"  # seconds
 OWN_WORDS = {
     HTTPStatus.BAD_REQUEST: "The request is malformed, or its Host is not a name of this service.",
     HTTPStatus.NOT_FOUND: "Nothing is at this address. Check the path.",
+    HTTPStatus.PRECONDITION_FAILED: "The content is not what If-Match or If-Unmodified-Since states. "
+    "Get it again without these headers.",
 }
 WITHOUT_TOKEN = "This needs a token. Send it in the header: Authorization: Bearer bst_…"
 STATUS = (

@@ -551,6 +551,9 @@ def test_a_board_that_has_not_changed_is_not_sent_again(ask, client, kept):
     assert len(caught) == 2  # the benchmark; its board
     since = ask("board", kind="anonymous", **{"If-Modified-Since": first["Last-Modified"]})
     assert since.status_code == 304
+    other = ask("board", kind="anonymous", **{"If-Match": '"another"'})
+    assert (other.status_code, other["Content-Type"]) == (412, "application/problem+json")
+    assert other.json()["detail"].endswith("Get it again without these headers.")
     Benchmark.objects.filter(slug="toy").update(shown_version=99)
     assert ask("board", kind="anonymous", **{"If-None-Match": tag}).status_code == 200
     assert ask("board", **{"If-None-Match": tag})["Cache-Control"] == "private, no-store"
