@@ -130,7 +130,7 @@ def _is_disguised(host: str) -> bool:
     if not NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]):
         return False
     try:
-        ipaddress.IPv4Address(host)
+        ipaddress.ip_address(host)  # one of IPv6 may end as one of IPv4
     except ValueError:
         return True
     return False

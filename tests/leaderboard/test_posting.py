@@ -113,6 +113,13 @@ def test_a_name_that_changes_its_address_cannot_rebind(monkeypatch, connects):
     assert (asked, connects) == (["hooks.example"], [(PUBLIC, 8443)])
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "::ffff:127.0.0.1", "::ffff:7f00:1"])
+def test_a_private_address_is_called_so(address):
+    host = f"[{address}]" if ":" in address else address
+    with pytest.raises(AddressRefused, match="is not a public address"):
+        post(f"https://{host}/", b"{}", {})
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "2130706433", "0x7f.1", "127.1", "0"])
 def test_this_machine_is_refused_however_it_is_spelled(connects, host):
     with pytest.raises((AddressRefused, NotDelivered)):
