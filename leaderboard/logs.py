@@ -61,7 +61,9 @@ def without_secrets(logger: Any, method: str, event: Event) -> Event:
 
 
 def _without_django_s_own(logger: Any, method: str, event: Event) -> Event:
-    """Django hands over the request itself, its status, and tracebacks that structlog has formatted."""
+    """Django hands over the request itself, its status, and tracebacks, also of what it refuses with 403."""
+    if event.get("status_code", 500) < 500:
+        event.pop("exc_info", None)
     for name in ("request", "response", "status_code", "stack_info"):
         if name in event and not isinstance(event[name], str | int):
             del event[name]

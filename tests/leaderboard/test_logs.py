@@ -66,6 +66,13 @@ def test_a_fault_of_ours_is_told_with_its_trace_under_the_same_id(client, toy, l
     assert (told["level"], told["status"]) == ("error", 500)
 
 
+def test_a_refusal_is_told_without_a_trace(client, toy, lines):
+    client.force_login(person("ada@example.org"))
+    assert client.get("/admin/", follow=True).status_code == 403
+    (told,) = [line for line in lines() if "Forbidden" in line["event"]]
+    assert "exception" not in told
+
+
 def test_no_secret_is_in_any_line(client, toy, lines, settings, caplog):
     """Each way in which a secret comes by HTTP; the log at its most talkative."""
     caplog.set_level(logging.DEBUG, "django.request")
