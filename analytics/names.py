@@ -16,7 +16,8 @@ Source: Unicode Technical Standard #39, §4, by the data of `confusable_homoglyp
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from unicodedata import category, normalize
+from unicodedata import category, decomposition, normalize
+from unicodedata import name as unicode_name
 
 LETTERS = {"Ll", "Lt", "Lu", "Lo", "Nd", "Nl", "No"}
 NOT_STATED = "not stated"  # as files say of a scaffold or a model
@@ -57,6 +58,21 @@ def letters(name: str) -> str:
     for part in others:
         first += "." * (first[-1].isdigit() and part[0].isdigit()) + part
     return skeleton(first)
+
+
+def mark_in(name: str) -> str:
+    """Return the first symbol or styled letter, as ●, 𝐯 and ᴠ, which beside a name may pass for a mark."""
+    return next((sign for sign in name if sign > "ÿ" and sign != "™" and _may_be_mark(sign)), "")
+
+
+def _may_be_mark(sign: str) -> bool:
+    made_of, kind = decomposition(sign), category(sign)
+    if kind in {"So", "Sk"}:
+        return not made_of.startswith("<compat>")  # as № and ㈱
+    is_styled = made_of.startswith(("<font>", "<super>", "<sub>")) or "SMALL CAPITAL" in unicode_name(
+        sign, ""
+    )
+    return is_styled and kind in {"Lu", "Ll", "Lm"}
 
 
 @cache

@@ -88,6 +88,8 @@ def agent_of(
     """
     if by:
         lock_account(user=by)
+    if not by_operator:
+        naming.check_no_marks(benchmark, described)
     naming.free_unused(benchmark=benchmark, names=[described.name], by=by, as_of=as_of)
     try:
         agent = ensure_agents(benchmark=benchmark, descriptions=[described], owner=by)[described.name]

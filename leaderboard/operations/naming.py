@@ -13,20 +13,21 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, Manager, OuterRef, Q, QuerySet
 from django.db.models.functions import Lower
 
-from analytics.names import alike, forms, without_case
+from analytics.names import alike, forms, mark_in, without_case
 from leaderboard.accounts.models import User
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Agent, AgentAlias, Benchmark, folded
-from leaderboard.catalog.services import look_alikes, refuse_look_alikes
-from leaderboard.errors import Conflict, Missing, Refusal
+from leaderboard.catalog.services import AgentDescription, look_alikes, refuse_look_alikes
+from leaderboard.errors import Conflict, Faulty, Missing, Refusal
 from leaderboard.operations.acting import acting
 from leaderboard.operations.models import Assignment, AssignmentStatus
 from leaderboard.submissions.models import Submission
-from leaderboard.submissions.parsing.flat import is_name
+from leaderboard.submissions.parsing.flat import Fault, excerpt, is_name
 from leaderboard.submissions.queries import ever_counted, live_outcomes
 from leaderboard.submissions.rows import KEY
 from leaderboard.submissions.services import bump_data_version
 
+MADE_OF = {"scaffold": "scaffold__name", "model": "model__name"}
 HELD_FOR = timedelta(days=1)
 REASON = "an assignment was asked for under this name over a day ago, and nothing was delivered"
 
@@ -179,6 +180,18 @@ def may_know(*, benchmark: Benchmark, name: str, by: User) -> bool:
     return others <= set(counted)
 
 
+def check_no_marks(benchmark: Benchmark, described: AgentDescription) -> None:
+    """Refuse names that may pass for a mark of the board, unless an agent there has them."""
+    faults = []
+    for field, text in described._asdict().items():
+        known = benchmark.agents.filter(**{MADE_OF.get(field, field): text})
+        if (sign := mark_in(text)) and not known.exists():
+            rule = f"has the sign {sign} (U+{ord(sign):04X}), as a mark of the board; use plain letters"
+            faults.append(Fault(None, "agent" if field == "name" else field, excerpt(text), rule))
+    if faults:
+        raise Faulty(faults=tuple(faults))
+
+
 def check_made_of(agent: Agent) -> None:
     """Refuse a scaffold or model that reads like another of the benchmark, of an agent without a delivery.
 
@@ -186,7 +199,7 @@ def check_made_of(agent: Agent) -> None:
     """
     counted = ever_counted().filter(agent=OuterRef("pk"))
     others = agent.benchmark.agents.exclude(pk=agent.pk).filter(Exists(counted) | Q(owner=agent.owner))
-    made_of = list(others.values_list("scaffold__name", "model__name"))
+    made_of = list(others.values_list(*MADE_OF.values()))
     for kind, names in (("scaffold", {one for one, _ in made_of}), ("model", {one for _, one in made_of})):
         name = getattr(agent, kind).name
         if name not in names:

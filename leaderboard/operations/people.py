@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import transaction
 
+from analytics.names import mark_in
 from leaderboard.accounts.models import ApiToken, Scope, User
 from leaderboard.accounts.services import create_token, get_or_create_user, lock_account, open_account
 from leaderboard.catalog.models import Agent, Benchmark, Invitation, Membership, Role
@@ -231,6 +232,8 @@ def _require_name(name: str, what: str) -> None:
     """Refuse what cannot be seen, such as marks that turn the direction of what follows; empty is no name."""
     if name and (rule := name_rule(name, what)):
         raise Refusal(f"{rule[0].upper()}{rule[1:]}.", code="odd_name")
+    if sign := mark_in(name):
+        raise Refusal(f"{what[0].upper()}{what[1:]} has no {sign}. Use plain letters.", code="odd_name")
 
 
 def _sha256(secret: str) -> bytes:

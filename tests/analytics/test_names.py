@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analytics.flat_file.contents import look_alike
-from analytics.names import alike, skeleton, without_case
+from analytics.names import alike, mark_in, skeleton, without_case
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,39 @@ def test_a_name_is_like_itself_in_any_case(name):
     assert alike(name, name.casefold())
 
 
+@pytest.mark.parametrize(
+    ("name", "sign"),
+    [
+        ("● Solo", "●"),
+        ("Solo ★ verified", "★"),
+        ("Solo ✅", "✅"),
+        ("ᴠᴇʀɪꜰɪᴇᴅ", "ᴠ"),
+        ("𝐯erified", "𝐯"),
+        ("ᵛ", "ᵛ"),
+    ],
+)
+def test_a_name_that_may_pass_for_a_mark(name, sign):
+    assert mark_in(name) == sign
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "GPT-4o^2 `x` |",
+        "Größe 2² №5",
+        "Ёж Ωmega",
+        "モデル 語ー",
+        "한국어",
+        "עברית العربية",
+        "हिन्दी ไทย",
+        "Acme™ ®",
+        "Loop → 7 × 8",
+    ],
+)
+def test_a_name_of_any_alphabet_has_no_mark(name):
+    assert mark_in(name) == ""
+
+
 def test_no_two_real_names_are_alike(real_data):
     """All agents, scaffolds and models of one file: what an operator loads is refused or noted for none."""
     n_names = 0
@@ -76,6 +109,7 @@ def test_no_two_real_names_are_alike(real_data):
         for column in {"agent", "scaffold", "model"} & set(table.column_names):
             names = table[column].unique().cast("string").drop_null().to_pylist()
             n_names += len(names)
+            assert not any(map(mark_in, names))
             seen = {}
             for name in names:
                 assert seen.setdefault(skeleton(name), name) == name

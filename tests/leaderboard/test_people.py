@@ -84,6 +84,10 @@ class TestInvitation:
         assert not User.objects.exists()
         assert Invitation.objects.get().accepted_at is None
 
+    def test_a_name_holds_no_mark(self, invited):
+        with refused(Refusal, "odd_name", match="A person's name has no ✓. Use plain letters."):
+            accept(invited[1], name="Eve ✓", password=PASSWORD)
+
     def test_a_closed_account_stays_closed(self, toy, invited):
         eve = User.objects.create(email="eve@example.org", password="!", is_active=False)
         with refused(Conflict, "closed_account"):

@@ -145,9 +145,13 @@ def test_weights_are_open_or_closed(post, toy, client):
 
 
 def test_names_obey_the_same_rule_as_in_a_file(post):
-    """What can be seen may be in a name; a joiner or a direction override may not."""
-    assert post(body(agent="👩‍💻 / #1")).status_code == 422
-    assert post(body(agent="👩💻 / #1")).status_code == 201
+    """What can be seen may be in a name; a joiner, a direction override or a mark may not."""
+    assert post(body(agent="語\u200dЖ / #1")).status_code == 422
+    assert post(body(agent="語Ж / #1")).status_code == 201
+    marked = body() | {"agent": {"name": "ᴠᴇʀɪꜰɪᴇᴅ", "scaffold": "Loop", "model": "★ M"}}
+    faults = post(marked).json()["faults"]
+    assert [(one["field"], one["value"]) for one in faults] == [("agent", "ᴠᴇʀɪꜰɪᴇᴅ"), ("model", "★ M")]
+    assert faults[0]["rule"] == "has the sign ᴠ (U+1D20), as a mark of the board; use plain letters"
     assert post(body(agent="a\u202eb")).json()["faults"][0]["field"] == "agent.name"
 
 
