@@ -38,6 +38,12 @@ MAX_BESIDE_BYTES = 3 * 2**20  # of all else in a body with a file
 MAX_MARKS = 1_000_000  # 20,000 rows of 30 fields have 620,000; what stands at one takes up to 100 bytes
 
 
+UNREADABLE = (
+    "The multipart body cannot be read. Its Content-Type names the boundary in ASCII, the headers of a part "
+    "have at most 1,024 bytes, and base64 is complete. Let an HTTP library write it."
+)
+
+
 class LengthRequired(APIException):
     status_code = 411
     default_detail = "State the length of the body (Content-Length)."
@@ -121,7 +127,7 @@ def _parts(stream: IO[bytes], media_type: str, on_disk: "_OnDisk") -> tuple[Quer
     except TooManyFilesSent as error:
         raise ParseError("The multipart body has too many files. Send one file.") from error
     except (MultiPartParserError, SuspiciousOperation) as error:
-        raise ParseError(f"The body is not valid multipart: {error}.") from error
+        raise ParseError(UNREADABLE) from error
     if not tail.ends_with_boundary():
         raise ParseError("The multipart body is incomplete: its closing boundary is missing. Send it again.")
     # A part without a name that can be read is left out without a word.

@@ -11,6 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from leaderboard.api import bodies
+from leaderboard.api.parsers import UNREADABLE
 from leaderboard.api.views import deliveries
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Review
 from leaderboard.operations.models import FailedAttempts
@@ -413,6 +414,19 @@ class TestMultipart:
         )
         assert response.status_code == 400, response.content
         assert "cannot be read: 1." in response.json()["detail"]
+
+    @pytest.mark.parametrize(
+        ("kind", "n"), [("", 1), ("; boundary=", 1), ("; boundary=é", 1), ("; boundary=B", 5_000)]
+    )
+    def test_a_body_that_cannot_be_divided(self, submit_token, kind, n):
+        head = b'--B\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n\r\nx\r\n--B--\r\n'
+        response = Client().post(
+            ADDRESS,
+            head % (b"a" * n),
+            content_type=f"multipart/form-data{kind}",
+            headers={"Authorization": f"Bearer {submit_token}"},
+        )
+        assert (response.status_code, response.json()["detail"]) == (400, UNREADABLE)
 
     def test_too_large(self, submit_token, monkeypatch):
         monkeypatch.setattr("leaderboard.api.parsers.MAX_FILE_BYTES", 1000)
