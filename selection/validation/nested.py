@@ -5,6 +5,9 @@ one BLAS thread, and every draw has a generator of its own names, so that the nu
 many workers there are or which comes first.
 """
 
+import ctypes
+import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
@@ -358,13 +361,20 @@ def processes(n_jobs: int) -> Spread:
         from joblib.externals.loky import get_reusable_executor
 
         try:
-            with parallel_config(backend="loky", inner_max_num_threads=1, max_nbytes=None):
+            options = {"inner_max_num_threads": 1, "max_nbytes": None, "initializer": _end_with_parent}
+            with parallel_config(backend="loky", **options):
                 parallel = Parallel(min(n_jobs, cpu_count()), return_as="generator", pre_dispatch="n_jobs")
                 yield from parallel(delayed(function)(*unit) for unit in units)
         finally:
             get_reusable_executor().shutdown(kill_workers=True)
 
     return spread
+
+
+def _end_with_parent() -> None:
+    """Let a worker end as soon as its parent is killed; by itself it would wait for five minutes."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _measured(

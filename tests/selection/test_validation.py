@@ -20,6 +20,7 @@ from selection.errors import SelectionError
 from selection.folds import PROTOCOLS, Rule, complete_agents, fold_bands, generator, plan
 from selection.validation import as_json, validate
 from selection.validation.nested import processes
+from tests.leaderboard.service import is_alive, wait_until
 from tests.refusals import refused
 from tests.selection import reference
 from tests.tables import outcome_table
@@ -735,6 +736,32 @@ if __name__ == "__main__":
 def test_no_more_processes_are_started_than_there_are_processors(monkeypatch, n_processors):
     monkeypatch.setattr("joblib.cpu_count", lambda: n_processors)
     assert list(processes(2**63)(divmod, [(7, 2), (9, 4)])) == [(3, 1), (2, 1)]
+
+
+KILLED = """
+import os, signal
+from selection.validation.nested import processes
+
+answers = processes(2)(os.getpid, [()] * 2)
+print(next(answers), next(answers), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers wait for five minutes")
+def test_workers_end_when_their_parent_is_killed():
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "LOKY_MAX_CPU_COUNT": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    workers = set(done.stdout.split())
+    assert workers, done.stderr
+    wait_until(lambda: not any(map(is_alive, workers)), seconds=30)
 
 
 @pytest.mark.slow
