@@ -61,7 +61,7 @@ def letters(name: str) -> str:
 
 
 def mark_in(name: str) -> str:
-    """Return the first symbol or styled letter, as ●, 𝐯 and ᴠ, which beside a name may pass for a mark."""
+    """Return the first symbol or styled letter, as ●, 𝐯 and ᴠ, which next to a name may pass for a mark."""
     return next((sign for sign in name if sign > "ÿ" and sign != "™" and _may_be_mark(sign)), "")
 
 

@@ -127,9 +127,8 @@ LEGEND = {
     "Possible score %": "The score if all missing results failed, and if all passed.",
     "≤": "Upper bound, because each task has one trial.",
     UNBELIEVED: "Implausible cost, not used. It is 0 or below a fiftieth of the median. The median is that "
-    "of verified agents if five state a cost. With fewer, and others beside them, it is the lower quartile "
-    "of all. Costs of other agents are also implausible below one cent per "
-    "full run.",
+    "of verified agents if five state a cost. With fewer, and costs of other agents, it is the lower "
+    "quartile of all. Costs of other agents are also implausible below one cent per full run.",
     "ICC": "Intraclass correlation: how alike repeated trials of a task are, from 0 to 1.",
 }
 HIDDEN, IN_PART = "hidden", "in part"
