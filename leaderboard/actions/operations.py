@@ -35,7 +35,7 @@ class UploadForm(ReasonForm):
     )
     upload = forms.UUIDField(required=False, widget=forms.HiddenInput)
     replace = forms.BooleanField(
-        label="Replace what the file contradicts (--replace)",
+        label="Replace stored results and costs that differ (--replace)",
         required=False,
         help_text="Else a changed outcome is a fault, and nothing is stored.",
     )

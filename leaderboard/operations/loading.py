@@ -46,6 +46,7 @@ from leaderboard.submissions.parsing.flat import (
     FlatFile,
     excerpt,
 )
+from leaderboard.submissions.queries import details_of
 from leaderboard.submissions.rows import KEY, OUTCOME
 from leaderboard.submissions.services import (
     Draft,
@@ -71,6 +72,7 @@ class LoadReport:
     n_new: int
     n_same: int
     n_replaced: int
+    n_remeasured: int  # of those: the outcome stayed, the cost, number of tokens or time did not
     n_submissions: int
     n_agents: int
     n_tasks: int
@@ -97,10 +99,10 @@ def load(
     """Store what is new in a file, or in several by name: of each a submission for each agent and run.
 
     Rows that are stored already are skipped. A row that contradicts what is stored is a fault, or with
-    `replace` supersedes the submission that holds it; a failure of the harness contradicts nothing. Subset
-    `versions` that were exported beside the file are taken over by a benchmark that has none. With `own`,
-    agents of the file that submitters own are the operators' from now on, described as in the file; what
-    submitters stored of them is withdrawn.
+    `replace` supersedes the submission that holds it, as a row with another cost does; a failure of the
+    harness contradicts nothing. Subset `versions` that were exported beside the file are taken over by a
+    benchmark that has none. With `own`, agents of the file that submitters own are the operators' from now
+    on, described as in the file; what submitters stored of them is withdrawn.
     """
     files = {ALONE: flat} if isinstance(flat, FlatFile) else flat
     _check_spelling(files)
@@ -108,8 +110,9 @@ def load(
     before = grouped_tasks(benchmark)
     loads, file_of = list[_Load](), dict[int, str]()
     for name, one in files.items():  # what one file stores the next one finds
-        loads.append(_Load(one, benchmark, called=name, by=by, as_of=as_of, own=own, reason=reason))
-        loads[-1].store(replace=replace, progress=progress, file_of=file_of)
+        part = _Load(one, benchmark, called=name, by=by, as_of=as_of, replace=replace, own=own, reason=reason)
+        part.store(progress=progress, file_of=file_of)
+        loads.append(part)
     changes = [change for one in loads for change in one.changes]
     tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
     tasks_came = grouped_tasks(benchmark) != before or any(one.n_named for one in loads)
@@ -133,6 +136,7 @@ def load(
         n_new=n_new,
         n_same=n_rows - n_new - n_changed,
         n_replaced=n_changed,
+        n_remeasured=sum(int(one.remeasured.sum()) for one in loads),
         n_submissions=sum(one.n_submissions for one in loads),
         n_agents=len({name for one in loads for name in one.agents_of_new()}),
         n_tasks=len({name for one in loads for name in one.matched.flat.tasks}),
@@ -275,9 +279,11 @@ class _Load:
         called: str,
         by: User | None,
         as_of: datetime,
+        replace: bool,
         own: bool,
         reason: str,
     ) -> None:
+        self.replace = replace
         self.benchmark, self.called, self.by, self.as_of, self.reason = benchmark, called, by, as_of, reason
         self.metadata = metadata = FileMetadata(flat)
         columns = (flat.agents, flat.scaffolds, flat.models, *metadata.of_agent.values())
@@ -301,6 +307,7 @@ class _Load:
         if own:
             self._take_over()
         self.matched = MatchedRows(metadata.flat, benchmark=benchmark, agents=self.agents)
+        self.remeasured = self._with_stored_details()
         self._check_names()
 
     def agents_of_new(self) -> list[str]:
@@ -331,9 +338,9 @@ class _Load:
             message = f"{self.called} has results of one agent twice. Nothing was stored."
             raise Faulty(message, faults=faults, n_faults=len(where))
 
-    def store(self, *, replace: bool, progress: Progress, file_of: dict[int, str]) -> None:
+    def store(self, *, progress: Progress, file_of: dict[int, str]) -> None:
         """Store; `file_of` names the file of each submission that this load has stored."""
-        if self.changed.any() and not replace:
+        if self.changed.any() and not self.replace:
             raise self.contradiction(file_of)
         parts, locked_ids, superseded = self.parts(), LockedIds(set), set[int]()
         self.n_submissions = len(parts)
@@ -416,13 +423,41 @@ class _Load:
 
     @cached_property
     def changed(self) -> np.ndarray:
-        """(n_rows,) bool: another outcome is stored."""
-        return (self.matched.holder > 0) & ~self.matched.same
+        """(n_rows,) bool: another outcome is stored, or another cost that is to be replaced."""
+        return (self.matched.holder > 0) & ~self.matched.same | self.remeasured
 
     @cached_property
     def new(self) -> np.ndarray:
         """(n_rows,) bool: nothing is stored, or a failure of the harness."""
         return (self.matched.holder == 0) & ~self.matched.same
+
+    def _with_stored_details(self) -> np.ndarray:
+        """(n_rows,) bool: the stored outcome is to get another cost, number of tokens or time.
+
+        What is stored beside an outcome and not to be replaced goes into its row.
+        """
+        matched, remeasured = self.matched, np.zeros(self.matched.flat.n_rows, bool)
+        is_held = matched.same & matched.flat.valid & (matched.holder > 0)
+        if not (self.replace and matched.flat.measured and is_held.any()):
+            return remeasured
+        where, rows = np.flatnonzero(is_held), matched.rows
+        stored = details_of(np.unique(matched.holder[where]).tolist())
+        keys = rows.select(KEY[1:]).take(where).append_column("row", pa.array(where))
+        keys = keys.append_column("submission", pa.array(matched.holder[where], pa.int32()))
+        details = keys.join(stored, keys=["submission", *KEY[1:]], join_type="left outer").sort_by("row")
+        for name in stored.column_names[len(KEY) :]:
+            old = details[name].combine_chunks()
+            column = pa.nulls(rows.num_rows, old.type)
+            if name in rows.column_names:
+                column, rows = rows[name].combine_chunks(), rows.drop_columns(name)
+            if name in matched.flat.measured:
+                new = column.take(pa.array(where))
+                differs = pc.fill_null(pc.not_equal(new, old), new.is_valid())
+                remeasured[where] |= differs.to_numpy(zero_copy_only=False)
+                old = pc.coalesce(new, old)
+            rows = rows.append_column(name, pc.replace_with_mask(column, pa.array(is_held), old))
+        matched.rows = rows
+        return remeasured
 
     def _left(self, agent: int, old: list[int]) -> pa.Table:
         """What stands of these submissions: of a result that was lost and delivered again the later one.

@@ -31,6 +31,8 @@ from leaderboard.submissions.models import (
     Verification,
 )
 from leaderboard.submissions.rows import (
+    DETAIL_SCHEMA,
+    KEY,
     LIVE_SCHEMA,
     MEASURED_SCHEMA,
     READ_SCHEMA,
@@ -93,6 +95,10 @@ MEASURED_OUTCOMES = f"""
     ORDER BY submission_id, task_id, setting_id, trial
 """
 
+DETAILS = f"""
+    SELECT submission_id, task_id, setting_id, trial, {", ".join(DETAIL_SCHEMA.names[len(KEY) :])}
+    FROM submissions_outcomedetail WHERE submission_id = ANY(%s)
+"""
 TEXTS = """
     SELECT DISTINCT m.key, m.value FROM submissions_outcomedetail d, jsonb_each_text(d.metadata) m
     WHERE d.submission_id = %s
@@ -193,6 +199,10 @@ def _measured(submissions: list[int]) -> pa.Table:
     for field in list(MEASURED_SCHEMA)[len(READ_SCHEMA) :]:
         table = table.append_column(field, pa.nulls(table.num_rows, field.type))
     return table
+
+
+def details_of(submissions: Sequence[int]) -> pa.Table:
+    return copy_out(DETAILS, [submissions], schema=DETAIL_SCHEMA)
 
 
 def texts_of(submission: int) -> list[tuple[str, pa.Array]]:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from leaderboard.submissions.export.columns import MEASURED, TOGETHER
 from leaderboard.submissions.parsing.flat import FlatFile
 
 KEY = ["agent", "task", "setting", "trial"]
@@ -41,6 +42,12 @@ MEASURED_SCHEMA = pa.schema(
         ("seconds", pa.float64()),
         ("human", pa.float64()),
         ("human_probability", pa.float64()),
+    ]
+)
+DETAIL_SCHEMA = pa.schema(
+    [
+        *(SCHEMA.field(name) for name in ("submission", *KEY[1:])),
+        *((column.name, column.kind) for column in (*MEASURED, TOGETHER)),
     ]
 )
 

@@ -105,7 +105,7 @@ def append_changes(
 
 
 def carry_details(*, old: Sequence[Submission], new: Submission) -> None:
-    """Copy the details of superseded outcomes to those that `new` took over unchanged."""
+    """Copy the details of superseded outcomes to those that `new` took over unchanged, without any."""
     key = {"submission_id", "task_id", "setting_id", "trial"}
     columns = ", ".join(f.name for f in OutcomeDetail._meta.concrete_fields if f.name not in key)
     with connection.cursor() as cursor:
@@ -120,6 +120,7 @@ def carry_details(*, old: Sequence[Submission], new: Submission) -> None:
                     AND (n.value, n.valid) IS NOT DISTINCT FROM (o.value, o.valid)
                 ORDER BY task_id, setting_id, trial, o.submission_id DESC
             ) AS latest JOIN submissions_outcomedetail d USING (submission_id, task_id, setting_id, trial)
+            ON CONFLICT DO NOTHING
             """,
             [new.pk, [s.pk for s in old], new.pk],
         )

@@ -116,6 +116,25 @@ def test_replace_supersedes_and_carries_the_rest(db):
     assert {names[task]: cost for task, cost in costs.items()} == {"t1": 0.5, "t2": 0.7, "t4": 0.8}
 
 
+def test_replace_takes_new_costs_of_unchanged_results(db):
+    head = f"{HEAD},cost_usd,input_tokens,note"
+    load_text(f"{head}\n{ROW},t1,1,1,0.5,9,x\n{ROW},t2,1,1,0.6,9,\n{ROW},t3,1,0,,,x\n{ROW},t4,1,0,0.8,,\n")
+    text = f"{ROW},t1,1,1,0.7,y\n{ROW},t2,1,1,,y\n{ROW},t3,1,0,0.1,\n{ROW},t4,1,1,0.8,\n"
+    report = load_text(f"{HEAD},cost_usd,note\n{text}", replace=True)
+    assert (report.n_replaced, report.n_remeasured, report.n_same) == (3, 2, 1)
+    details = OutcomeDetail.objects.filter(submission_id=Submission.objects.latest("id").pk)
+    names = dict(Task.objects.values_list("id", "name"))
+    rows = details.order_by("task_id").values_list("task_id", "cost_usd", "n_input_tokens", "metadata")
+    note = {"note": "x"}
+    assert [(names[task], *rest) for task, *rest in rows] == [
+        ("t1", 0.7, 9, note),
+        ("t2", 0.6, 9, None),
+        ("t3", 0.1, None, note),
+        ("t4", 0.8, None, None),
+    ]
+    assert load_text(f"{HEAD},cost_usd,note\n{text}", replace=True).n_replaced == 0
+
+
 def test_dry_run_tells_and_stores_nothing(db):
     report = load_text(csv_text({"a": "101"}), dry_run=True)
     assert (report.n_new, report.n_submissions, report.n_new_tasks) == (3, 1, 3)

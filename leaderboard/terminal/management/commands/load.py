@@ -69,7 +69,7 @@ class Command(ServiceCommand):
         )
         parser.add_argument("--dry-run", action="store_true", help="check and count, store nothing")
         parser.add_argument(
-            "--replace", action="store_true", help="replace submissions that the file contradicts"
+            "--replace", action="store_true", help="replace stored results and costs that differ"
         )
         parser.add_argument(
             "--own",
@@ -258,8 +258,8 @@ def notes(*files: FlatFile, report: LoadReport) -> str:
             lines.append(f"\nOther columns stored: {', '.join(metadata.taken)}.")
         if report.n_same and (flat.measured or metadata.flat.metadata):
             lines.append(
-                "\nCosts, notes and other columns of results already stored stay as they are. "
-                "To replace them, unload those submissions and load this file again."
+                "\nNotes and other columns of results already stored stay as they are, costs too without "
+                "--replace. To replace notes, unload those submissions and load this file again."
             )
         if not report.n_new + report.n_replaced:
             continue
@@ -308,9 +308,10 @@ def summary(report: LoadReport, *, dry_run: bool) -> str:
     verb = "Would store" if dry_run else "Stored"
     invalid = f" ({report.n_invalid:,} invalid)" if report.n_invalid else ""
     new = f"{words.counted(report.n_new, 'new result')}{invalid}"
+    remeasured = f" ({report.n_remeasured:,} only in cost, tokens or time)" if report.n_remeasured else ""
     results = [
         new if report.n_new or not report.n_replaced else "",
-        f"{report.n_replaced:,} replaced" if report.n_replaced else "",
+        f"{report.n_replaced:,} replaced{remeasured}" if report.n_replaced else "",
         f"{report.n_same:,} already stored" if report.n_same else "",
     ]
     new_tasks = f" ({report.n_new_tasks:,} new)" if report.n_new_tasks else ""
