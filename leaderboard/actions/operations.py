@@ -125,7 +125,7 @@ def load_sentences(report: LoadReport, verb: str) -> list[str]:
         sentences.append(f"{report.n_replaced:,} {verb} replaced.")
     if report.n_new_tasks:
         sentences.append(f"{words.counted(report.n_new_tasks, 'task')} {verb} made.")
-    return [*sentences, *report.notes]
+    return [*sentences, *report.notes, *report.decided]
 
 
 def _what_goes(request: ActionRequest) -> Preview:

@@ -80,6 +80,7 @@ class LoadReport:
     n_invalid: int = 0
     n_named: int = 0
     notes: tuple[str, ...] = ()
+    decided: tuple[str, ...] = ()  # of missing results and tasks that count, by the policy in force
 
 
 @transaction.atomic
@@ -143,7 +144,8 @@ def load(
         n_new_tasks=sum(one.n_new_tasks for one in loads),
         n_invalid=sum(int((one.new & ~one.matched.flat.valid).sum()) for one in loads),
         n_named=sum(one.n_named for one in loads),
-        notes=(*dict.fromkeys(note for one in loads for note in one.notes), *decided),
+        notes=tuple(dict.fromkeys(note for one in loads for note in one.notes)),
+        decided=tuple(decided),
     )
 
 

@@ -5,6 +5,8 @@ import shutil
 import sys
 import tempfile
 from argparse import ArgumentParser
+from collections.abc import Sequence
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from leaderboard.studies.demonstration import write_history, write_newcomers
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.parsing.flat import AS_FOUND, TableOptions, add_table_options, table_options
 from leaderboard.terminal import demonstration
-from leaderboard.terminal.command import ServiceCommand, file_path
+from leaderboard.terminal.command import ServiceCommand, file_path, settings_in
 from leaderboard.terminal.command import port as port_number
 from leaderboard.terminal.management.commands.export import replacing
 from leaderboard.terminal.management.commands.load import notes, read, store, summary
@@ -170,13 +172,21 @@ class Command(ServiceCommand):
             put_in_force(policy=policy)
 
 
-def load_file(file: Path, table: TableOptions, only: str | None, stdout: Any) -> str:
-    """Load a file as the benchmark that it names, into tables made for it; return its name in addresses."""
+def load_file(
+    file: Path, table: TableOptions, only: str | None, stdout: Any, settings: Sequence[str] = ()
+) -> str:
+    """Load a file as the benchmark that it names, into tables made for it; return its name in addresses.
+
+    What the load decides is not printed where `settings`, set afterwards, decide otherwise.
+    """
     flat, note = read(file, table=table, only=only)
     stdout.write(note, ending="\n" if note else "")
     call_command("migrate", verbosity=0)
     slug = slugify(re.sub(r"\W", " ", flat.benchmark))[:100] or "benchmark"
     report = store(flat, slug=slug)
+    after = changed_policy(benchmark=benchmark_of(slug), values=settings_in(settings))
+    if {"missing", "universe"} & changes(policy_in_force(after.benchmark), after).keys():
+        report = replace(report, decided=())
     stdout.write(summary(report, dry_run=False) + notes(flat, report=report))
     return slug
 

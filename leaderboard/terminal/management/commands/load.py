@@ -325,4 +325,4 @@ def summary(report: LoadReport, *, dry_run: bool) -> str:
     )
     came = f"; {submissions} from {agents} on {tasks}{new_tasks}" if report.n_submissions else ""
     text = f"{verb} in {report.benchmark}: {', '.join(filter(None, results))}{came}."
-    return text + "".join(f"\n{note}" for note in report.notes)
+    return text + "".join(f"\n{note}" for note in (*report.notes, *report.decided))

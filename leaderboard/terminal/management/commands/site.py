@@ -69,9 +69,10 @@ class Command(ServiceCommand):
         check_replaceable(out)
         if Path(source).is_file():
             table = table_options(options, benchmark=benchmark)
-            slug = load_file(Path(source), table, only, self.stdout)
-            if options["set"]:
-                self._call("policy", slug, "--set", *options["set"])
+            settings = options["set"] or []
+            slug = load_file(Path(source), table, only, self.stdout, settings)
+            if settings:
+                self._call("policy", slug, "--set", *settings)
             chosen = self._computed(slug)
         elif Path(source).name != source or Path(source).suffix:
             raise CommandError(
