@@ -6,13 +6,14 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.signing import identity, signed
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.errors import Missing
 from leaderboard.studies.answers import AtTarget, Changes, Line, Place, Standings, compared, words
-from leaderboard.submissions.models import Status, Submission
+from leaderboard.submissions.models import Status, StatusChange, Submission
 
 LINE_FIELDS = [field.name for field in fields(Line) if field.name != "agent"]
 
@@ -121,7 +122,8 @@ def changes_since(older: Board, newer: Board, *, entries: Sequence[Entry] | None
         at = entry.line["at"].get(newer.target, {})
         place = Place(*(at.get(field) for field in Place._fields))
         now[entry.agent_id] = (entry.name, {newer.target: place})
-    return _compare(newer, places.get(older.pk, {}), now, withdrawn_agents(newer.benchmark))
+    corrected_ids = {agent for _, agent in _corrected(older, newer)}
+    return _compare(newer, places.get(older.pk, {}), now, withdrawn_agents(newer.benchmark), corrected_ids)
 
 
 class BoardInHistory(NamedTuple):
@@ -142,7 +144,7 @@ def boards_with_changes(
 ) -> tuple[list[BoardInHistory], bool]:
     """The latest boards, or those before a number, newest first, and whether there are older ones.
 
-    Entries are read with their places alone, for a board of many agents is a megabyte: three queries.
+    Entries are read with their places alone, for a board of many agents is a megabyte: four queries.
     """
     boards = benchmark.boards.select_related("subset").defer("content").order_by("-number")
     if before is not None:
@@ -150,12 +152,15 @@ def boards_with_changes(
     latest = list(boards[: most + 1])
     entries = _places(latest, *{board.target for board in latest})
     withdrawn_ids = withdrawn_agents(benchmark) if len(latest) > 1 else set()
+    corrected_at = _corrected(latest[-1], latest[0]) if len(latest) > 1 else []
     found: list[BoardInHistory] = []
     for newer, older in zip_longest(latest, latest[1:]):
         now = entries.get(newer.pk, {})
         n_ranked = sum(places[newer.target].rank is not None for _, places in now.values())
         former = entries.get(older.pk, {}) if older else {}
-        changes = _compare(newer, former, now, withdrawn_ids) if older else None
+        since = older.data_version if older else 0
+        corrected_ids = {agent for at, agent in corrected_at if since < at <= newer.data_version}
+        changes = _compare(newer, former, now, withdrawn_ids, corrected_ids) if older else None
         keys = {name: pk for pk, (name, _) in (*former.items(), *now.items())}
         found.append(BoardInHistory(newer, n_ranked, len(now), changes, keys))
     return found[:most], len(latest) > most
@@ -164,13 +169,32 @@ def boards_with_changes(
 OnBoard = dict[int, tuple[str, dict[str, Place]]]  # by agent: its name there, and its place for each target
 
 
-def _compare(newer: Board, before: OnBoard, now: OnBoard, withdrawn_ids: Collection[int]) -> Changes:
+def _corrected(older: Board, newer: Board) -> list[tuple[int, int]]:
+    """Data versions between two boards with agents of which results were replaced or withdrawn."""
+    gone = StatusChange.objects.filter(
+        submission__agent__benchmark=newer.benchmark_id,
+        status__in=(Status.SUPERSEDED, Status.WITHDRAWN),
+        data_version__gt=older.data_version,
+        data_version__lte=newer.data_version,
+    )
+    agent = Coalesce("submission__agent__merged_into", "submission__agent")
+    return list(gone.values_list("data_version", agent))
+
+
+def _compare(
+    newer: Board,
+    before: OnBoard,
+    now: OnBoard,
+    withdrawn_ids: Collection[int],
+    corrected_ids: Collection[int],
+) -> Changes:
     names_before = {agent: name for agent, (name, _) in before.items()}
     return compared(
         {name: places[newer.target] for name, places in before.values()},
         {name: places[newer.target] for name, places in now.values()},
         target=newer.target,
         withdrawn={names_before[agent] for agent in withdrawn_ids if agent in names_before},
+        corrected={names_before[agent] for agent in corrected_ids if agent in names_before},
         renamed={
             name: now[agent][0]
             for agent, name in names_before.items()

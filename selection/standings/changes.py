@@ -55,6 +55,7 @@ class Changes:
     now_ranked, now_unranked: listed on both, and ranked on the newer board alone, or on the older alone.
     n_untold: agents that both boards rank and of which the older told no rank range: whether they moved
         beyond it cannot be said.
+    n_corrected: agents on both of which results were replaced or withdrawn.
     before, now: where each agent stood on the older board, by its name on the newer, and stands on the newer.
     """
 
@@ -66,6 +67,7 @@ class Changes:
     now_ranked: tuple[str, ...] = ()
     now_unranked: tuple[str, ...] = ()
     n_untold: int = 0
+    n_corrected: int = 0
     before: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
     now: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
 
@@ -105,11 +107,12 @@ def compared(
     *,
     target: str,
     withdrawn: Collection[str] = (),
+    corrected: Collection[str] = (),
     renamed: Mapping[str, str] | None = None,
 ) -> Changes:
     """Compare where agents stood with where they stand.
 
-    withdrawn: agents, by their name on the older board.
+    withdrawn, corrected: agents, by their name on the older board.
     renamed: name on the older board to name on the newer, of agents that were given another.
     """
     names = renamed or {}
@@ -135,6 +138,7 @@ def compared(
         now_ranked=tuple(n for n in both if before[n].rank is None and newer[n].rank is not None),
         now_unranked=tuple(n for n in both if before[n].rank is not None and newer[n].rank is None),
         n_untold=sum(before[name].rank_lower is None for name in ranked),
+        n_corrected=sum(names.get(name, name) in newer for name in corrected),
         before=before,
         now=newer,
     )
@@ -151,6 +155,7 @@ def changes_text(changes: Changes) -> str:
         (len(changes.now_unranked), "lost the rank"),
         (len(changes.withdrawn), "was withdrawn" if len(changes.withdrawn) == 1 else "were withdrawn"),
         (len(changes.left), "left"),
+        (changes.n_corrected, "had results corrected"),
     )
     parts = [f"{n:,} {verb}" for n, verb in counts if n]
     if not parts:

@@ -14,7 +14,7 @@ from leaderboard.submissions.models import Submission
 from tests.leaderboard.pages.conftest import AS_OF
 from tests.leaderboard.pages.counting import n_queries
 from tests.seen import rows_of, text_of
-from tests.toys import graded, ladder, recomputed
+from tests.toys import csv_text, graded, ladder, load_text, recomputed
 
 
 @pytest.fixture
@@ -134,6 +134,16 @@ class TestSince:
         rows = rows_of(client.get("/b/toy?since=2"), "changes")
         assert ["a00", "Withdrawn", "5 (3–5)", "none"] in rows
 
+    def test_corrected_results_are_counted(self, client, two):
+        load_text(csv_text({"a02": "0" * 17 + "111"}), replace=True)
+        recomputed()
+        unload(uuids=[Submission.objects.latest("pk").uuid], reason="wrong", as_of=AS_OF)
+        recomputed()
+        latest, corrected, *_ = rows_of(client.get("/b/toy/history"), "versions")
+        assert latest[1].startswith("1 agent was withdrawn.")
+        assert corrected[1] == "1 agent had results corrected."
+        assert "1 agent had results corrected." in text_of(client.get("/b/toy/v3?since=2"))
+
     def test_a_renamed_agent_neither_comes_nor_goes(self, client, two):
         Agent.objects.filter(name="a00").update(name="renamed")
         withdraw("best")
@@ -165,14 +175,14 @@ class TestHistory:
             client.get("/b/toy?since=2")
         )
 
-    def test_it_takes_eight_queries_however_many_boards(self, client, two, django_assert_num_queries):
-        # the benchmark; its boards with their subsets; their entries' places; who is withdrawn
-        with django_assert_num_queries(4):
+    def test_it_takes_nine_queries_however_many_boards(self, client, two, django_assert_num_queries):
+        # the benchmark; its boards with their subsets; their entries' places; who is withdrawn or corrected
+        with django_assert_num_queries(5):
             client.get("/b/toy/history")
         withdraw("a00")
         recomputed(as_of=AS_OF)
         # From three boards on a chart: boards, who is withdrawn, the best of each, where former ones stand
-        with django_assert_num_queries(8):
+        with django_assert_num_queries(9):
             client.get("/b/toy/history")
 
     def test_it_says_what_changed_in_a_table_for_each_board(self, client, two):
@@ -282,6 +292,7 @@ class TestBest:
 def test_how_many_queries_each_view_of_a_board_takes(client, two):
     # the benchmark; the board; its entries; the latest number (no subset is fixed: none of its tasks)
     assert n_queries(client, "/b/toy/v2") == 4
-    assert n_queries(client, "/b/toy?since=1") == 3 + 3  # and the older board, its entries, who is withdrawn
+    # and the older board, its entries, who is withdrawn, who was corrected
+    assert n_queries(client, "/b/toy?since=1") == 3 + 4
     # An old board is older than the data: who is withdrawn is asked.
     assert n_queries(client, "/b/toy/v1") == 5
