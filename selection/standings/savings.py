@@ -278,14 +278,11 @@ def _beyond(record: Record, facets: Sequence[Facet], n_trials: int) -> float:
 
 def _why_unknown(k: int, n_often: int) -> str:
     if k < N_TASKS_OMEGA:
-        return (
-            f"run-to-run noise on the ranking tasks cannot be measured: that takes {N_TASKS_OMEGA} of them, "
-            f"not {k}"
-        )
+        return f"these are upper bounds: an estimate needs {N_TASKS_OMEGA} ranking tasks, and there are {k}"
     if n_often >= N_AGENTS_OMEGA:
-        return "agents with repeated trials pass all of these tasks, or none"
+        return "these are upper bounds: agents with repeated trials pass all of these tasks, or none"
     so_far = f" ({n_often} so far)" if n_often else ""
     return (
-        f"to measure run-to-run noise, run {N_AGENTS_OMEGA} agents {N_TRIALS_OMEGA} times on {N_TASKS_OMEGA} "
-        f"ranking tasks{so_far}"
+        f"for an estimate instead of an upper bound, run {N_AGENTS_OMEGA} agents {N_TRIALS_OMEGA} times on "
+        f"{N_TASKS_OMEGA} ranking tasks{so_far}"
     )

@@ -254,6 +254,9 @@ def test_the_saving_is_spent_on_repeats(k, told):
     assert trials(record_of(board(16, 60)), np.arange(k)).recommended == told
 
 
+FOR_AN_ESTIMATE = "For an estimate instead of an upper bound, run 3 agents 3 times on 15 ranking tasks"
+
+
 def test_without_repeats_the_error_is_an_upper_bound():
     outcomes = board(16, 60)
     found, tasks = answer(record_of(outcomes, costs=np.full((16, 60), 0.5))).trials, band(outcomes)
@@ -264,17 +267,15 @@ def test_without_repeats_the_error_is_an_upper_bound():
         expected = math.sqrt(sum(p * (1 - p) for p in rates) / 16 / (tasks.size * one.n_trials))
         assert one.se == pytest.approx(expected)
         assert one.cost_usd == pytest.approx(0.5 * tasks.size * one.n_trials)
-    assert words.trials_text(found).endswith(
-        "To measure run-to-run noise, run 3 agents 3 times on 15 ranking tasks."
-    )
+    assert words.trials_text(found).endswith(f"{FOR_AN_ESTIMATE}.")
 
 
 @pytest.mark.parametrize(
     ("n_tasks", "n_often", "told"),
     [
-        (16, 16, "Run-to-run noise on the ranking tasks cannot be measured: that takes 15 of them, not {k}."),
-        (60, 2, "To measure run-to-run noise, run 3 agents 3 times on 15 ranking tasks (2 so far)."),
-        (60, 1, "To measure run-to-run noise, run 3 agents 3 times on 15 ranking tasks (1 so far)."),
+        (16, 16, "These are upper bounds: an estimate needs 15 ranking tasks, and there are {k}."),
+        (60, 2, f"{FOR_AN_ESTIMATE} (2 so far)."),
+        (60, 1, f"{FOR_AN_ESTIMATE} (1 so far)."),
     ],
 )
 def test_an_upper_bound_says_what_is_lacking(n_tasks, n_often, told):
@@ -295,7 +296,7 @@ def test_repeats_that_all_pass_say_so():
     assert tasks.size >= 20
     outcomes[:3, tasks[:20]] = 1.0
     told = trials(record_of(outcomes, n_trials=3, trial_variances=variances), tasks)
-    assert "Agents with repeated trials pass all of these" in words.trials_text(told)
+    assert "upper bounds: agents with repeated trials pass all of these" in words.trials_text(told)
 
 
 def test_a_run_has_so_many_trials_under_each_compared_condition():
