@@ -183,8 +183,7 @@ def _figures(page: dict[str, Any]) -> list[tuple[str, str, str]]:
     score = f"{leader.cells[page['score_head']]}{f' ± {leader.half_width}' if leader.half_width else ''}%"
     best = [line for line in heading if line.target_result.rank == leader.target_result.rank]
     who = leader.entry.agent if len(best) == 1 else words.counted(len(best), "agent")
-    ranked = " of a ranked agent" if words.is_outdone(standings, page["target"]) else ""
-    figures = [(score, f"highest score{ranked}", who)]
+    figures = [(score, words.highest_text(standings, page["target"]), who)]
     costs = words.whole_costs(standings)
     known = [line for line in first if line.entry.agent in costs]
     measured = [line for line in known if not words.cost_text(line.entry).startswith("~")]

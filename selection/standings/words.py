@@ -170,6 +170,16 @@ def among_text(board: Standings, target: str = "") -> str:
     return "" if all(in_headlines(board, line) for line in ranked) else headline_agents(board)
 
 
+def highest_text(board: Standings, target: str = "") -> str:
+    """Return highest score, and of which agents where others score more."""
+    target = target or board.target
+    ranks = [(in_headlines(board, line), line.at[target].rank or 0) for line in board.agents]
+    named = [rank for heads, rank in ranks if heads and rank]
+    is_highest = not named or min(named) == min(rank for _, rank in ranks if rank)
+    of = f"{'ranked ' * is_outdone(board, target)}{'agents' if is_highest else headline_agents(board)}"
+    return "highest score" if of == "agents" else f"highest score of {of}"
+
+
 def best_text(board: Standings, target: str = "") -> str:
     """Return could be the best (95%), and of which agents where not of all ranked ones."""
     among = among_text(board, target)
@@ -373,8 +383,8 @@ def second_run_text(board: Standings, target: str = "") -> str:
         return ""
     least = "at least" if second_run.lower_bound else "about"
     return (
-        f"The highest score may be partly luck: on average, a second full run of {second_run.agent} would "
-        f"score {least} {percent(second_run.expected)}%."
+        f"The {highest_text(board, target)} may be partly luck: on average, a second full run of "
+        f"{second_run.agent} would score {least} {percent(second_run.expected)}%."
     )
 
 

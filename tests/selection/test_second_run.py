@@ -67,6 +67,7 @@ def test_it_is_of_the_agent_that_makes_headlines_and_of_those_it_is_held_against
     leader = next(line for line in found.agents if line.trust == "verified")
     assert (told.agent, told.score, told.n_agents) == (leader.agent, leader.at["full"].score, 7)
     assert leader is not found.agents[0]
+    assert words.second_run_text(found).startswith("The highest score of verified agents may be")
 
 
 def test_it_changes_no_rank_and_is_left_out_where_it_says_nothing_new():

@@ -59,7 +59,7 @@ def test_its_headline_is_that_of_the_board_where_an_unranked_agent_surely_scores
     assert " ranked agents" in headline
     for path in ("/b/toy", "/b/toy/embed"):
         assert headline in text_of(client.get(path)), path
-    assert "highest score of a ranked agent" in text_of(client.get("/b/toy"))
+    assert "highest score of ranked agents" in text_of(client.get("/b/toy"))
 
 
 @pytest.mark.parametrize(

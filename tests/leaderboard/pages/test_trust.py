@@ -135,7 +135,9 @@ def test_every_face_counts_among_the_verified_agents(client, db, settings):
     assert f"{short}. 20 tasks" in text_of(client.get("/"))
     assert "Only verified agents" in text_of(client.get("/"))
     assert f"Board {board.number}: {short}" in feed
-    assert "1 agent ranked higher is not verified." in text_of(client.get("/b/toy"))
+    text = text_of(client.get("/b/toy"))
+    assert "1 agent ranked higher is not verified." in text
+    assert "highest score of verified agents" in text
 
 
 def test_the_card_fills_who_could_be_the_best_and_outlines_who_is_not_clearly_worse(board):
