@@ -12,7 +12,15 @@ from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.errors import Conflict, Missing
-from leaderboard.operations.models import JobRun, RerunAgent, RerunKind, RerunRequest, RerunStatus
+from leaderboard.operations.models import (
+    JobRun,
+    JobStatus,
+    Lane,
+    RerunAgent,
+    RerunKind,
+    RerunRequest,
+    RerunStatus,
+)
 from leaderboard.studies.answers import words
 from leaderboard.studies.models import TaskSubset
 from leaderboard.submissions.models import LIVE, Status, StatusChange, Submission
@@ -30,6 +38,15 @@ class CountsNoMore(Conflict):
 
 def latest_run(benchmark: Benchmark, kind: str) -> JobRun | None:
     return JobRun.objects.filter(benchmark=benchmark, kind=kind).order_by("-id").first()
+
+
+def waiting_text(benchmark: Benchmark, kind: str) -> str:
+    """Say that a long job runs, is queued, or starts after another one; empty where no long job is open."""
+    of_lane = JobRun.objects.filter(lane=Lane.LONG, status__in=(JobStatus.QUEUED, JobStatus.RUNNING))
+    runs = {(run.benchmark_id, run.kind): run.status for run in of_lane}
+    if own := runs.get((benchmark.pk, kind)):
+        return f"It is {own}."
+    return "It starts after another long job." if runs and benchmark.data_version else ""
 
 
 def open_request(benchmark: Benchmark, kind: RerunKind) -> RerunRequest | None:

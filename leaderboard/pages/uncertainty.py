@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 
 from leaderboard.errors import Refusal
+from leaderboard.operations.queries import waiting_text
 from leaderboard.pages.access import for_all, visible
 from leaderboard.plots.dots import stacked
 from leaderboard.plots.marks import Chart
@@ -240,7 +241,9 @@ def uncertainty(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)
     study = latest_study(VarianceStudy, benchmark)
     shown: dict[str, Any] = {"benchmark": benchmark, "here": "uncertainty"}
-    if study is not None:
+    if study is None:
+        shown["waiting"] = waiting_text(benchmark, "variance")
+    else:
         is_behind = study.data_version < benchmark.data_version
         shown["page"] = uncertainty_page(study, request.GET) | {"is_behind": is_behind}
     return render(request, "pages/uncertainty.html", shown)

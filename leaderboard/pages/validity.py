@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from leaderboard.operations.queries import latest_run
+from leaderboard.operations.queries import latest_run, waiting_text
 from leaderboard.pages.access import for_all, visible
 from leaderboard.pages.replay_summary import source_of
 from leaderboard.plots.dots import DotRow, both_widths
@@ -292,4 +292,5 @@ def validity(request: HttpRequest, slug: str) -> HttpResponse:
     if page is None or page["is_behind"]:
         run = latest_run(benchmark, "validate")
     shown = {"page": page, "benchmark": benchmark, "of": source_of(benchmark), "run": run, "here": "validity"}
+    shown["waiting"] = "" if page else waiting_text(benchmark, "validate")
     return render(request, "pages/validity.html", shown)

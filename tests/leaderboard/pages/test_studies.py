@@ -11,7 +11,7 @@ import pytest
 from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations.models import JobStatus, Lane
-from leaderboard.operations.runs import Due, beat, begin, end
+from leaderboard.operations.runs import Due, beat, begin, begin_queued, end, queue
 from leaderboard.operations.services import measure_variance, recompute, validate
 from leaderboard.pages.uncertainty import halving, measured, scales_text
 from leaderboard.studies.answers import validated, why_text, words
@@ -67,11 +67,23 @@ def stored(model, benchmark, **result):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_before_the_first_study_it_says_when_there_will_be_one(client, toy, django_assert_num_queries, page):
-    with django_assert_num_queries(3 if page == "validity" else 2):  # the benchmark; no study; a run of it
+    with django_assert_num_queries(4 if page == "validity" else 3):  # the benchmark; no study; runs
         response = client.get(f"/b/toy/{page}")
     assert response.status_code == 200
     assert "after the first results" in text_of(response)
     assert "manage.py" not in text_of(response)
+
+
+@pytest.mark.parametrize(("page", "kind"), [("validity", "validate"), ("uncertainty", "variance")])
+def test_a_study_that_waits_for_a_job_is_said(client, toy, page, kind):
+    assert "yet. It" not in text_of(client.get(f"/b/toy/{page}"))
+    other = begin(kind="reselect", lane=Lane.LONG, due=Due(toy), claim=uuid4(), as_of=AS_OF)
+    assert "yet. It starts after another long job." in text_of(client.get(f"/b/toy/{page}"))
+    queue(kind=kind, lane=Lane.LONG, by=None, reason="now", as_of=AS_OF, benchmark=toy)
+    assert "yet. It is queued." in text_of(client.get(f"/b/toy/{page}"))
+    end(other, status=JobStatus.DONE, as_of=AS_OF)
+    begin_queued(lane=Lane.LONG, claim=uuid4(), as_of=AS_OF)
+    assert "yet. It is running." in text_of(client.get(f"/b/toy/{page}"))
 
 
 def test_a_validation_that_runs_or_failed_is_said(client, toy):
