@@ -52,7 +52,10 @@ def read_outcomes(
             return read_table(path, table, as_of=as_of, only=only, limits=limits, called=called)
         return read(path, as_of=as_of, progress=progress, only=only, limits=limits, name=called), ""
     except FlatFileError as error:
-        raise faulty_file(error.name or path.name, error.faults, error.n_faults) from error
+        refusal = faulty_file(error.name or path.name, error.faults, error.n_faults)
+        if any(fault.row for fault in error.faults) and not is_table(path, table):
+            refusal.args = (f"{refusal} Rows count without the header.",)  # those of a table with it
+        raise refusal from error
     except FrameRefused as error:
         raise Refusal(str(error)) from error
 

@@ -207,7 +207,7 @@ def test_the_faults_of_all_files_are_told_at_once_and_name_their_file(load, tmp_
     with pytest.raises(CommandError) as refused:
         load(good, bad, other.parent, unknown)
     told = str(refused.value)
-    assert f"{bad} has a fault. Nothing was stored.\n" in told
+    assert f"{bad} has a fault. Nothing was stored. Rows count without the header.\n" in told
     assert f"(in {bad})\n" in told
     assert "the task stands at results.successful_tasks[0] too (in " in told
     assert f"{str(other)[-70:]})" in told
