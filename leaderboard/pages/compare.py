@@ -231,10 +231,8 @@ def wins(other: npt.ArrayLike, reference: npt.ArrayLike) -> Wins:
 
 def wins_text(counts: Wins) -> str:
     better, worse, alike, missing = counts
-    tasks = words.counted(alike, "task")
-    if missing:
-        tasks = f"{alike:,} of the {better + worse + alike:,} both ran"
-    return f"wins {better:,}, loses {worse:,}, same on {tasks}"
+    of = f" of {better + worse + alike:,} both ran" if missing else ""
+    return f"wins {better:,}, loses {worse:,}, same on {alike:,}{of}"
 
 
 # ------------------------------------------------------------------------------------------------ sentences

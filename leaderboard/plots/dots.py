@@ -92,7 +92,7 @@ class DotLayout(NamedTuple):
 
 WIDE = DotLayout(width=820, words=304, start=320, end=680, height=46, line=17, label=17)
 FULL = DotLayout(width=1200, words=310, start=440, end=1010, height=46, line=17, label=17)
-NARROW = DotLayout(width=344, words=344, start=10, end=334, height=64, line=46, label=12)
+NARROW = DotLayout(width=344, words=344, start=16, end=328, height=64, line=46, label=12)
 
 
 def dots(

@@ -14,11 +14,11 @@ from django.utils.safestring import SafeString
 
 from leaderboard.plots.marks import TEXT, LinearScale, bar, drawing, linked, paint, rule, text
 
-LEFT, WIDTH = 306, 1200
+WIDTH, LETTER = 1200, 7.2  # the mean width of a letter
 TOP, PROFILE = 10, 60  # of the pass rates
 FIRST_ROW, PITCH, HEIGHT = 80, 13, 11
 BOTTOM = 26
-LONGEST_LABEL = int((LEFT - 12) / 7.2)  # letters, by their mean width
+MIN_LETTERS, LONGEST_LABEL = len("mean score 100%"), 31  # of what stands left of the map
 MAX_GAPPED = 300  # columns with a gap between their bars
 DASH = (0.4, 0.2)  # bottom and height of what stands for no outcome, of a row
 STRIP_LEFT, STRIP_TOP, TALL, BETWEEN, TICK, STRIP_BOTTOM = 76, 8, 36, 14, 5, 26
@@ -44,37 +44,38 @@ def heat_map(
     """
     if not rates:
         raise ValueError("nothing to draw")
-    pitch = (WIDTH - LEFT) / len(rates)
+    left = round(12 + LETTER * max([MIN_LETTERS, *(len(label) for label, *_ in rows)]))
+    pitch = (WIDTH - left) / len(rates)
     bottom = FIRST_ROW + PITCH * len(rows)
     marks = []
     if band and band[1] > band[0]:
         first, end, label = band
-        x, width = round(LEFT + pitch * first, 2), round(pitch * (end - first), 2)
-        middle = min(max(x + width / 2, LEFT + 130), WIDTH - 130)
+        x, width = round(left + pitch * first, 2), round(pitch * (end - first), 2)
+        middle = min(max(x + width / 2, left + 130), WIDTH - 130)
         marks += [
             bar(x, 0, width, bottom, fill="band"),
             text(round(middle, 2), bottom + 20, label, fill="ink"),
         ]
     foot = TOP + PROFILE
     marks += [
-        text(LEFT - 8, TOP + TEXT / 3, f"{rate} 100%", anchor="end"),
-        text(LEFT - 8, TOP + PROFILE / 2 + TEXT / 3, "50%", anchor="end"),
-        text(LEFT - 8, foot + 2, "0", anchor="end"),
-        *(rule(LEFT - 4, y, LEFT, y, stroke="worse") for y in (TOP, TOP + PROFILE / 2, foot)),
-        shape_at(bars(rates), fill="lead", x=LEFT, y=foot, pitch=pitch, height=PROFILE),
+        text(left - 8, TOP + TEXT / 3, f"{rate} 100%", anchor="end"),
+        text(left - 8, TOP + PROFILE / 2 + TEXT / 3, "50%", anchor="end"),
+        text(left - 8, foot + 2, "0", anchor="end"),
+        *(rule(left - 4, y, left, y, stroke="worse") for y in (TOP, TOP + PROFILE / 2, foot)),
+        shape_at(bars(rates), fill="lead", x=left, y=foot, pitch=pitch, height=PROFILE),
     ]
     for place, (label, whole, outcomes, address) in enumerate(rows):
         low = FIRST_ROW + PITCH * place + HEIGHT
-        drawn = text(LEFT - 8, low - 1.5, label, fill="ink", anchor="end")
+        drawn = text(left - 8, low - 1.5, label, fill="ink", anchor="end")
         if whole != label:
             drawn = format_html("<g><title>{}</title>{}</g>", whole, drawn)
         marks.append(linked(address, drawn) if address else drawn)
-        marks += cells(outcomes, x=LEFT, y=low, pitch=pitch, height=HEIGHT)
+        marks += cells(outcomes, x=left, y=low, pitch=pitch, height=HEIGHT)
     if any(marked):
         ticks = silhouette([float(one) for one in marked])
-        marks.append(shape_at(ticks, fill="pareto", x=LEFT, y=bottom + 4, pitch=pitch, height=3))
+        marks.append(shape_at(ticks, fill="pareto", x=left, y=bottom + 4, pitch=pitch, height=3))
     marks += [
-        text(LEFT, bottom + 20, "easiest", anchor="start"),
+        text(left, bottom + 20, "easiest", anchor="start"),
         text(WIDTH, bottom + 20, "hardest", anchor="end"),
     ]
     return drawing(

@@ -10,7 +10,8 @@ from leaderboard.plots import of_task
 from leaderboard.plots.heat_map import (
     FIRST_ROW,
     HEIGHT,
-    LEFT,
+    LETTER,
+    MIN_LETTERS,
     PITCH,
     PROFILE,
     TOP,
@@ -22,6 +23,7 @@ from leaderboard.plots.heat_map import (
 )
 
 SVG = "{http://www.w3.org/2000/svg}"
+LEFT = round(12 + LETTER * MIN_LETTERS)  # of short names
 
 
 def corners(path):
@@ -59,7 +61,6 @@ def test_what_is_missing_is_a_dash_in_the_middle_of_the_row():
 
 
 def test_a_cell_stands_at_its_task_and_is_as_high_as_its_outcome():
-    # 4 columns of 227.5; the row's foot at 80 + 11.
     rows = [("a", "a", [1, 0.5, 0, None], "")]
     pitch, foot = (WIDTH - LEFT) / 4, FIRST_ROW + HEIGHT
     drawing = drawn(rows=rows)
@@ -83,6 +84,11 @@ def test_rows_stand_under_each_other_and_names_lead_to_agents():
     assert [(link.get("href"), link[0].text) for link in links] == [("/a", "a"), ("/b", "b <b>")]
     assert drawing.get("role") == "group"
     assert drawn(rows=[("a", "a", [1] * 4, "")]).get("role") == "img"
+
+
+def test_long_names_take_more_room():
+    profile, *_ = shapes(drawn(rows=[("a" * 31, "a" * 40, [1] * 4, "")]), "lead")
+    assert corners(profile)[1] == (round(12 + LETTER * 31), TOP)
 
 
 def test_bars_are_pass_rates():

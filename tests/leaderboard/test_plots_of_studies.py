@@ -37,6 +37,7 @@ def test_on_a_phone_no_line_crosses_the_words():
     lines = [(float(one[1]), float(one[2])) for one in drawn_as if one]
     assert len(lines) == 2 * 3
     assert {(y1 - TOP) % 64 >= 35 and y2 - y1 == 22 for y1, y2 in lines} == {True}
+    assert NARROW.end + 7.2 * len("100%") / 2 <= NARROW.width  # the last label is not cut
 
 
 def of(found, mark, css):

@@ -65,7 +65,7 @@ def test_differences_are_counted_by_hand(client, toy):
     assert second[4:] == ["0", "12", "8", "0", "worse"]
     text = text_of(response)
     assert "Compare with a15" in text
-    assert "wins 0, loses 1, same on 19 tasks" in text
+    assert "wins 0, loses 1, same on 19" in text
     assert "One of these two is tied with the reference (95%). a05 is clearly worse." in text
     assert "They differ on 12 of 20 tasks" in text
 
@@ -199,7 +199,7 @@ def test_wins_are_counted_on_tasks_that_both_ran():
     nan = float("nan")
     told = wins([1, 0, 0.5, nan, 1 / 3], [0, 1, 0.5, 1, 1 - 2 / 3])
     assert told == (1, 1, 2, 1)
-    assert wins_text(told) == "wins 1, loses 1, same on 2 of the 4 both ran"
+    assert wins_text(told) == "wins 1, loses 1, same on 2 of 4 both ran"
 
 
 def test_tasks_are_counted_that_more_than_one_ran():
@@ -220,7 +220,7 @@ def test_an_estimated_agent_is_compared_by_its_estimate(client, db):
     assert points == f"~{points_text(lines[name].at['full'].score - lines['f00'].at['full'].score)}"
     text = text_of(client.get(address("f00", name)))
     n_both, n_all = lines[name].n_tasks, board.n_tasks
-    assert f" of the {n_both} both ran" in text
+    assert f" of {n_both} both ran" in text
     assert f"{points} points" in text
     assert re.search(rf"They differ on \d+ of {n_both} tasks", text)
     assert f"{n_all - n_both} other tasks were run by at most one of them." in text
