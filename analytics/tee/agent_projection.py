@@ -9,7 +9,7 @@ McCaffrey, *Survey Methodology* 28 (2002) 169-181 (CR2; its expectation under σ
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal, cast
 
@@ -112,6 +112,7 @@ def advice(
     sensitivity: float | None,
     groups: Mapping[str, Any] | None = None,
     judged_twice: bool = False,
+    shared: bool = False,
 ) -> dict[str, Any]:
     """Compare what twice as many levels of each measured facet would do to an agent's standard error.
 
@@ -122,12 +123,14 @@ def advice(
     sensitivity: σ_λ² of the panel of judges; None where one judge ran.
     groups: of `task_groups`; by default tasks are independent.
     judged_twice: several judges scored one trial, so that agent × task holds the noise of trials.
+    shared: of several trials of a task, so that the residual holds noise that judges of one trial share.
     Returns: ``now``, the standard error by estimand; ``changes`` by estimand, each with ``change``, ``se``
         and ``share`` of the standard error now, the best first; ``unknown``, what was seen at one level;
         ``sentences``.
     """
     repeated = "agent:task" in variances and not judged_twice
     measured = [facet for facet in FACETS if levels.get(facet, 1) > 1 and f"agent:{facet}" in variances]
+    measured = [facet for facet in measured if not (shared and facet == "judge")]
     unknown = [f"{facet}s" for facet in FACETS if facet not in measured]
     design = {"N": n_tasks, "R": 1, "V": 1, "M": 1, "H": 1}
     variances, estimands = by_groups(variances, groups), shown_estimands(groups)
@@ -177,6 +180,7 @@ def _sentences(
 
 
 JUDGED_TWICE = "run-to-run noise separate from the judges' (they scored the same trials)"
+ONE_TRIAL = "run-to-run noise separate from agent × task (judges scored the same one trial of a task)"
 ITEM, RUN, RESIDUAL = "item", "run", "Residual"
 LEVELS = {"N": "task", "V": "prompt", "M": "judge", "H": "temperature"}
 RANDOM = {
@@ -197,18 +201,20 @@ def project_agent(
     design: proposed levels by letter; what is absent is as in the study, and R is 1. C, groups of tasks that
         are drawn, are then at most the tasks.
     Raises DStudyRefused: as `analytics.tee.dstudy.project`: replicates of a pooled residual, nothing that
-        varies, …; ``finite`` or R above 1 where judges scored the same trials; and ``domain`` where groups of
-        tasks have a role and tell nothing.
+        varies, …; ``finite`` or R above 1 where judges scored the same trials, and M above 1 where these were
+        several of a task; and ``domain`` where groups of tasks have a role and tell nothing.
     """
     whole = {letter: result["levels"][facet] for letter, facet in LEVELS.items()} | {"R": 1} | dict(design)
     reading = Reading(estimand=cast(Any, estimand), sensitivity=cast(Any, sensitivity))
     groups = result.get("groups")
     if estimand == "domain" and groups and groups["reason"]:
         raise DStudyRefused(groups["reason"])
-    if JUDGED_TWICE in result["not_measured"] and (estimand == "finite" or whole["R"] > 1):
-        raise DStudyRefused(
-            f"not measured: {JUDGED_TWICE}; only one trial, for tasks like these, can be projected"
-        )
+    for unknown, once in ((JUDGED_TWICE, "one trial and one judge"), (ONE_TRIAL, "one trial")):
+        more = whole["R"] > 1 or (unknown == JUDGED_TWICE and whole["M"] > 1)
+        if unknown in result["not_measured"] and (estimand == "finite" or more):
+            raise DStudyRefused(
+                f"not measured: {unknown}; only {once}, for tasks like these, can be projected"
+            )
     parts = by_groups({one["name"]: float(one["variance"]) for one in result["components"]}, groups)
     if groups and GROUP in parts:
         whole.setdefault("C", min(groups["n_groups"], whole["N"]))
@@ -241,12 +247,16 @@ def agent_contributions(
     return dict(projection.contributions) | added, projection.left_out
 
 
-def as_seen(levels: Mapping[str, int], parts: Mapping[str, float]) -> dict[str, int]:
-    """Return N, V, M and H of a study; 1 of a facet without a term (`parts`) of its own in the fit."""
-    return {
-        letter: levels[facet] if facet == "task" or f"agent:{facet}" in parts else 1
-        for letter, facet in LEVELS.items()
-    }
+def as_seen(
+    levels: Mapping[str, int], parts: Mapping[str, float], not_measured: Collection[str] = ()
+) -> dict[str, int]:
+    """Return N, V, M and H of a study; 1 of a facet whose effect it does not tell.
+
+    parts: terms of the fit.
+    """
+    known = {"task", *(facet for facet in levels if f"agent:{facet}" in parts)}
+    known -= {"judge"} if JUDGED_TWICE in not_measured else set()
+    return {letter: levels[facet] if facet in known else 1 for letter, facet in LEVELS.items()}
 
 
 def agent_components(parts: Mapping[str, float], fixed: Mapping[str, float]) -> Components:

@@ -25,6 +25,7 @@ from analytics.tee.agent_projection import (
     ESTIMANDS,
     GROUP,
     JUDGED_TWICE,
+    ONE_TRIAL,
     advice,
     agent_contributions,
     as_seen,
@@ -89,12 +90,15 @@ class TrialOutcomes:
         columns = {name: values[mask] for name, values in self.columns.items()}
         return TrialOutcomes(columns, self.outcome[mask], None if self.trial is None else self.trial[mask])
 
-    def several_judged_one(self) -> bool:
-        """Whether two rows are of one trial, scored by two judges."""
+    def judged_trials(self) -> Literal["", "one", "several"]:
+        """Say where two judges scored one trial how many trials a task has at most; else nothing."""
         if self.trial is None or self.n_levels("judge") < 2:
-            return False
+            return ""
         first, place = _same_trial({**self.columns, "trial": self.trial})
-        return first.size < place.size
+        if first.size == place.size:
+            return ""
+        cells = np.stack([self.columns["agent"][first], self.columns["task"][first]])
+        return "several" if np.unique(cells, axis=1).shape[1] < first.size else "one"
 
     def by_agent(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Give each agent's name and columns, its outcomes among them, by code point."""
@@ -209,8 +213,8 @@ def _fitted(
         for facet in ("prompt", "judge", "temperature")
         if levels[facet] < 2
     ]
-    judged_twice = outcomes.several_judged_one()
-    missing += [JUDGED_TWICE] if judged_twice else []
+    judged = outcomes.judged_trials()
+    missing += [JUDGED_TWICE if judged == "several" else ONE_TRIAL] if judged else []
     missing += [] if "agent:run" in parts else ["repeated full runs (none are labelled)"]
     missing += dropped
     return {
@@ -233,7 +237,7 @@ def _fitted(
         "not_measured": missing,
         "groups": groups,
         "projections": []
-        if judged_twice
+        if judged
         else _projections(parts, fitted.fixed, {**levels, "task": n_tasks}, groups),
         "advice": advice(
             parts,
@@ -241,7 +245,8 @@ def _fitted(
             n_tasks=n_tasks,
             sensitivity=sensitive,
             groups=groups,
-            judged_twice=judged_twice,
+            judged_twice=bool(judged),
+            shared=judged == "several",
         ),
         "logit": _logit(fitted, outcomes),
     }

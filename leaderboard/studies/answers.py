@@ -45,7 +45,9 @@ AVERAGED = {
 def varied(result: Mapping[str, Any]) -> dict[str, int]:
     """Return the facets whose variation with the agent a variance study measured, with their levels."""
     names = {part["name"] for part in result.get("components") or ()}
-    return {facet: result["levels"][facet] for facet in AVERAGED if f"agent:{facet}" in names}
+    unknown = result.get("advice", {}).get("unknown", ())
+    known = [one for one in AVERAGED if f"agent:{one}" in names and f"{one}s" not in unknown]
+    return {facet: result["levels"][facet] for facet in known}
 
 
 def averaged_over(result: Mapping[str, Any]) -> str:

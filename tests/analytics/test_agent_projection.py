@@ -144,11 +144,36 @@ def test_judges_of_one_trial_are_averaged_and_make_no_second_trial():
     for estimand, design in (("finite", {}), ("domain", {"R": 2})):
         with pytest.raises(DStudyRefused, match="they scored the same trials"):
             project_agent(study, design, estimand=estimand, **how)
-    assert project_agent(study, {"N": 80}, estimand="domain", **how)["se"] > 0
+    assert project_agent(study, {"N": 80, "M": 1}, estimand="domain", **how)["se"] > 0
     apart = variance_study(TrialOutcomes(columns, outcome), complete=["a0"], n_tasks=40)
     assert [one["agent"] for one in apart["agents"]] == ["a0", "a1", "a2"]
     assert not any("the judges'" in text for text in apart["not_measured"])
     assert apart["projections"]
+
+
+@pytest.mark.parametrize("n_trials", [1, 3])
+def test_what_a_second_judge_of_the_same_trials_gains_is_known_of_one_trial_of_a_task_alone(n_trials):
+    """σ² of task .04, agent × task .01, trial .09, verdict .04: a second judge leaves √(.16/.18) of SE."""
+    rng = np.random.default_rng(1)
+    agent, task, trial, judge = (axis.ravel() for axis in np.indices((20, 200, n_trials, 2)))
+    outcome = rng.normal(0, 0.2, 200)[task] + rng.normal(0, 0.1, (20, 200))[agent, task]
+    outcome += rng.normal(0, 0.3, (20, 200, n_trials))[agent, task, trial] + rng.normal(0, 0.2, agent.size)
+    columns = {"agent": np.char.mod("a%d", agent), "task": np.char.mod("t%d", task)}
+    columns |= {"judge": np.char.mod("j%d", judge)}
+    columns |= dict.fromkeys(("prompt", "temperature", "run"), np.full(agent.size, ""))
+    rows = TrialOutcomes(columns, outcome, trial)
+    study = variance_study(rows, complete=[], n_tasks=200, with_agents=False)
+    shares = {one["change"]: one["share"] for one in study["advice"]["changes"]["domain"]}
+    how = {"estimand": "domain", "sensitivity": "exclude"}
+    if n_trials == 1:
+        assert shares["two judges instead of one"] == pytest.approx(math.sqrt(0.16 / 0.18), abs=0.01)
+        assert project_agent(study, {"M": 2}, **how)["se"] == pytest.approx(math.sqrt(0.16 / 200), rel=0.1)
+    else:
+        assert list(shares) == ["twice as many tasks"]
+        assert "judges" in study["advice"]["unknown"]
+        with pytest.raises(DStudyRefused, match="only one trial and one judge"):
+            project_agent(study, {"M": 2}, **how)
+        assert project_agent(study, {"M": 1}, **how)["se"] == pytest.approx(math.sqrt(0.18 / 200), rel=0.1)
 
 
 def test_a_judge_of_some_trials_leaves_out_no_task():
