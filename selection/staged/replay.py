@@ -75,7 +75,7 @@ def best(board: FloatArray, truth: FloatArray, n: int) -> float:
 
 
 def ceiling(outcomes: FloatArray, seed: int) -> float:
-    """Share of pairs in the same order in two full runs drawn from a fit to these."""
+    """Share of pairs in the same order in two full runs of one trial per task, drawn from a fit to these."""
     model = fit(outcomes)
     passing = expit(model.abilities[:, None] - model.difficulties)
     rng, agreements = generator(seed, "staged ceiling"), list[float]()
@@ -108,7 +108,7 @@ class StagedReplay:
     saved, saved_late, best_five, podium, regret: shares of task runs; shares of places; score.
     pairs, clear_pairs, coverage, bias: None where there is no pair, or no estimate.
     random_pairs, random_best_five, random_regret: the same by random tasks at the same cost.
-    ceiling: pairs on which two full runs would agree.
+    ceiling: pairs on which two full runs of one trial per task would agree.
     ranges: the least and the largest over seeds of ``saved``, ``pairs``, ``best_five`` and ``regret``.
     """
 

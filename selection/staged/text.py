@@ -155,7 +155,7 @@ def shown(replay: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, An
         "agents that run all tasks always are; random tasks at the same cost: "
         f"{_share(replay['random_pairs'])}",
         "second full run": f"at least {_share(replay['ceiling'])} of pairs in the order of the first "
-        "(simulated; differences of agents between tasks count as luck)",
+        "(simulated at one trial per task; differences of agents between tasks count as luck)",
         **(
             {"clear pairs": f"{_percent(replay['clear_pairs'])} in order, of those that are clear (95%)"}
             if replay["clear_pairs"] is not None

@@ -18,6 +18,7 @@ from selection.errors import SelectionError
 from selection.folds import CompleteAgents
 from selection.staged import model as staged_model
 from selection.staged import replay as staged_replay
+from selection.staged import text as staged_text
 from selection.staged import walks
 from selection.staged.histories import walked
 from selection.staged.model import ModelEstimate, completed, estimate, fit, means_before, window_of
@@ -645,6 +646,8 @@ def test_two_full_runs_agree_as_often_as_in_a_simulation_by_loops():
         )
     error = np.std(told) / np.sqrt(400)
     assert abs(staged_replay.ceiling(found.outcomes, 0) - np.mean(told)) < 5 * error
+    said = staged_text.shown(asdict(GOOD), verdict(GOOD))["second full run"]
+    assert "(simulated at one trial per task;" in said
 
 
 def test_a_share_of_an_estimate_in_each_replay_is_an_estimate():
