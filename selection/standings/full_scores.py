@@ -28,8 +28,8 @@ from selection.staged import model
 from selection.staged.teaching import FullRun, Refits, Teaching, taught
 from selection.staged.walks import Scale, Staging
 from selection.standings.choice import n_complete, rule_of, teaching, training
+from selection.standings.terms import CALIBRATED
 
-CALIBRATED = "full runs cut down to the same tasks"
 BY_AGENT, BY_SCAFFOLD = 0, 1
 
 

@@ -408,18 +408,26 @@ def coverage_text(board: Standings) -> str:
 def scores_text(board: Standings, target: str = "") -> str:
     """Say which tasks scores are on, and for how many agents they are measured and estimated."""
     target = target or board.target
-    n_estimated = sum(line.at[target].estimated and line.at[target].rank is not None for line in board.agents)
-    n_measured = board.targets[target].n_ranked - n_estimated
+    estimated = [
+        line for line in board.agents if line.at[target].estimated and line.at[target].rank is not None
+    ]
+    n_measured = board.targets[target].n_ranked - len(estimated)
     text = f"Scores are on {tasks_of(board, target)}"
-    if not n_estimated or board.subset is None:
+    if not estimated or board.subset is None:
         return f"{text}."
-    lines = [line for line in board.agents if "chosen tasks" in line.marks]
-    n_chosen = sum(line.at[target].rank is not None for line in lines)
+    others = [line for line in estimated if "chosen tasks" not in line.marks]
+    more = [
+        line.n_tasks
+        for line in others
+        if line.at[target].source.startswith(terms.CALIBRATED) and line.n_tasks > line.at["subset"].n_valid
+    ]
     parts = [f"measured for {counted(n_measured, 'agent')}"]
-    if n_estimated > n_chosen:
-        n = n_estimated - n_chosen
+    if n := len(others) - len(more):
         parts.append(f"estimated (~) for {n:,} from {task_set('subset', board.subset.size)}")
-    if n_chosen:
+    if more:
+        ran = "the tasks that each ran" if len(more) > 1 else f"the {counted(more[0], 'task')} that it ran"
+        parts.append(f"estimated (~) for {len(more):,} from {ran}")
+    if n_chosen := len(estimated) - len(others):
         parts.append(f"estimated (~) for {n_chosen:,} from tasks chosen for each")
     return f"{text}: {', '.join(parts)}."
 

@@ -16,7 +16,7 @@ from selection.rules import Rules
 from selection.schema.board import AtTarget, Conditions, CoverageLine, Line, Standings, TargetLine
 from selection.standings import answer, printed, table, terms, words
 from selection.standings.table import gaps
-from tests.selection.records import board, record_of, with_newcomers
+from tests.selection.records import board, by_name, record_of, with_newcomers
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -755,3 +755,21 @@ def test_scores_are_on_some_of_the_tasks_where_others_are_left_out():
     found = replace(standings(line("a", 1, 0.9, lower=1, upper=1)), n_left_out=7)
     n = found.targets["full"].n_tasks
     assert words.scores_text(found, "full") == f"Scores are on {n} of {n + 7} tasks."
+
+
+def test_an_estimate_is_from_all_tasks_that_its_agent_ran():
+    """Of two newcomers one, then both, passed ten more than the ranking tasks, which raises its score."""
+    outcomes, _ = with_newcomers(n_agents=20)
+    before = answer(record_of(outcomes))
+    n = before.subset.size
+    assert words.scores_text(before).endswith(f", estimated (~) for 2 from the {n} ranking tasks.")
+    for newcomers, said in (
+        ([21], f" the {n} ranking tasks, estimated (~) for 1 from the {n + 10} tasks that it ran."),
+        ([20, 21], ", estimated (~) for 2 from the tasks that each ran."),
+    ):
+        extra = np.flatnonzero(np.isnan(outcomes[21]))[:10]
+        more = outcomes.copy()
+        more[np.ix_(newcomers, extra)] = 1.0
+        found = answer(record_of(more))
+        assert by_name(found)["a21"].at["full"].score > by_name(before)["a21"].at["full"].score + 0.02
+        assert words.scores_text(found).endswith(said)
