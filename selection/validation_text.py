@@ -326,7 +326,7 @@ def _around(result: Plain) -> dict[str, Any]:
         }
         for one in around["overlaps"]
     ]
-    title = "\nBands of other widths, each agent left out"
+    title = "\nBands of other widths, each agent left out (tasks: as chosen from all agents)"
     rows: dict[str, Any] = {title: widths or f"not measured: {around['reason']}"}
     return rows | ({"Tasks of other strategies": overlaps} if overlaps else {})
 

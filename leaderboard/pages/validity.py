@@ -232,7 +232,8 @@ def width_chart(result: Plain) -> Chart | None:
         name="widths",
         title="Limits of the pass rate",
         lede="Each dot is the share of pairs in order when each agent in turn is new, with its 95% interval. "
-        "The filled dot is in use.",
+        "The filled dot is in use. The tasks counted are chosen from all agents; the dots use those chosen "
+        "without the new agent.",
         heads=("Pass rates", "Tasks", "Pairs in order", "Lower limit", "Upper limit", "Spearman’s ρ"),
         rows=tuple(rows),
         **both_widths(

@@ -378,6 +378,8 @@ def test_bands_of_other_widths_stand_beside_the_one_in_use_and_in_their_tables(c
     assert widths[3] == ("30% to 70% (in use)", "8")
     assert [row for row, _ in widths[:3]] == ["45% to 55%", "40% to 60%", "35% to 65%"]
     assert ("Random", "40.0%", "on average") in seen_in(client, "overlap")
+    # of the folds, each has tasks of its own
+    assert "The tasks counted are chosen from all agents" in text_of(client.get("/b/toy/validity"))
 
 
 def seen_in(client, name):
