@@ -52,6 +52,7 @@ class AgentRow:
         what an operator loads at least 95% of them, or any where missing ones count as failures.
     first: its first delivery, withdrawn ones included (−1: none).
     n_missing_failed: missing outcomes that count as failures, those that nothing was delivered of among them.
+    n_judged_again: of what `n_valid` counts, verdicts on a trial that another judge scored too, but for one.
     finished: the delivery with which it had delivered every task under any setting, withdrawn ones included
         (−1: none yet).
     n_deliveries: with a row on an active task; 0 for an agent without one.
@@ -90,6 +91,7 @@ class AgentRow:
     repeats: Repeats
     people: People | None = None
     n_missing_failed: int = 0
+    n_judged_again: int = 0
 
 
 class _Frame(NamedTuple):
@@ -166,13 +168,15 @@ def agent_rows(
         order=frame.order,
     )
     cumulative = np.array([one.cumulative for one in alike], dtype=np.bool_) & ~frame.operator
-    cells, n_places, n_absent = _places(_firsts(counted, cumulative, settings), weight, frame, most)
+    first = _firsts(counted, cumulative, settings)
+    cells, n_places, n_absent, n_again = _places(first, weight, frame, most)
     n_gaps = _in_slots(counted.slot[~counted.has_outcome], frame.shape).sum(axis=2)
     n_gaps = np.where(cells.n_valid > 0, n_gaps, n_places).astype(np.int32)
     n_invalid = _in_slots(counted.slot[~counted.rows.valid], frame.shape).sum(axis=2).astype(np.int32)
     costs, tokens, seconds = _spent(counted, frame)
     numbers = _arrival_numbers(rows, deliveries, frame) | _row_counts(counted.rows, n_agents)
     void = counted.has_outcome & ~counted.rows.valid & counted.rows.confirmed
+    numbers["n_judged_again"] = n_again
     numbers["n_missing_failed"] = n_absent + np.bincount(counted.rows.agent[void], minlength=n_agents)
     labels, asked = people(counted.rows, n_agents=n_agents, settings=settings), frame.asked
     return tuple(
@@ -521,8 +525,10 @@ def _firsts(counted: _Slots, cumulative: Mask, settings: Sequence[Setting]) -> _
 
 def _places(
     counted: _Slots, weight: FloatArray, frame: _Frame, most: CodeArray
-) -> tuple[CellMoments, CountArray, CodeArray]:
-    """Take the means, and count places, (n_agents, m) each, and those absent that fail, (n_agents,).
+) -> tuple[CellMoments, CountArray, CodeArray, CodeArray]:
+    """Take the means, and count places, (n_agents, m) each.
+
+    And count those absent that fail, and `AgentRow.n_judged_again`, (n_agents,) each.
 
     What is absent counts as failures if gaps are zero. Within a condition trials weigh the same, of whatever
     run or temperature: these are a submitter's labels.
@@ -541,14 +547,17 @@ def _places(
         failed = np.repeat(slots, lacking.reshape(-1)[slots])
     rows, n_failed = counted.rows, len(failed)
     slot = np.concatenate([counted.slot, failed])
+    has_outcome = np.concatenate([counted.has_outcome, np.ones(n_failed, dtype=np.bool_)])
+    cell = slot // n_conditions
+    trial = _judged_trials(counted, failed, frame) if n_conditions > 1 else None
     cells = cell_moments(
-        slot // n_conditions,
+        cell,
         np.concatenate([np.where(rows.valid, rows.outcome, 0.0), np.zeros(n_failed)]),
-        np.concatenate([counted.has_outcome, np.ones(n_failed, dtype=np.bool_)]),
+        has_outcome,
         n_agents * n_tasks,
         condition=slot % n_conditions,
         n_conditions=n_conditions,
-        trial=_judged_trials(counted, failed, frame) if n_conditions > 1 else None,
+        trial=trial,
         weight=None if (weight == 1).all() else np.concatenate([weight, np.ones(n_failed)]),
     )
     table = CellMoments(
@@ -560,7 +569,12 @@ def _places(
     n_absent = _in_slots(failed, frame.shape)
     n = n + n_absent
     n_places = np.where((n > 0).all(axis=2), n.sum(axis=2), 0).astype(np.int32)
-    return table, n_places, np.asarray(n_absent.sum(axis=(1, 2)), dtype=np.int64)
+    n_again = np.zeros(n_agents, dtype=np.int64)
+    if trial is not None:
+        known = has_outcome & (cells.n_valid[cell] > 0)
+        (judged, _), times = np.unique(np.stack([cell, trial])[:, known], axis=1, return_counts=True)
+        np.add.at(n_again, judged // n_tasks, times - 1)
+    return table, n_places, np.asarray(n_absent.sum(axis=(1, 2)), dtype=np.int64), n_again
 
 
 def _judged_trials(counted: _Slots, failed: CodeArray, frame: _Frame) -> CodeArray:

@@ -105,6 +105,7 @@ class Record:
     n_graded: tuple[int, ...] = ()
     n_uncosted: tuple[int, ...] = ()
     n_unconfirmed: tuple[int, ...] = ()
+    n_judged_again: tuple[int, ...] = ()
     n_missing_failed: int = 0
     n_left_out: int = 0
     retried: tuple[bool, ...] = ()
@@ -365,6 +366,7 @@ def record(
         n_graded=tuple(row.n_graded for row in lines),
         n_uncosted=tuple(row.n_uncosted for row in lines),
         n_unconfirmed=tuple(row.n_unconfirmed for row in lines),
+        n_judged_again=tuple(row.n_judged_again for row in lines),
         n_missing_failed=sum(row.n_missing_failed for row in lines) + int(n_absent.sum()) * zero,
         retried=tuple(row.retried for row in lines),
         n_too_few=n_too_few if n_too_few.any() else None,

@@ -301,6 +301,7 @@ def _lines(base: Basis, results: Mapping[str, targets.TargetResult], target: str
     order = sorted(range(record.n_agents), key=lambda i: (ranks[i] is None, ranks[i] or 0, elsewhere[i], i))
     ties = {name: tied_ranges(one.tied, np.array(order, dtype=np.intp)) for name, one in results.items()}
     costs, all_flags, whole = run_costs(record), _flags(record), placing.ran_all(record)
+    n_again = record.n_judged_again or (0,) * record.n_agents
     lines = []
     for place_, i in enumerate(order):
         about, flags = record.about[i], all_flags[i]
@@ -326,7 +327,7 @@ def _lines(base: Basis, results: Mapping[str, targets.TargetResult], target: str
                 how=how,
                 condition=elsewhere[i],
                 n_tasks=n_elsewhere[i] or int(np.count_nonzero(record.table.n_valid[i])),
-                n_trials=int(record.table.n_valid[i].sum()),
+                n_trials=int(record.table.n_valid[i].sum()) - n_again[i],
                 n_invalid=int(record.n_invalid[i].sum()),
                 n_submissions=int(record.n_deliveries[i]),
                 cost_usd=costs[i][0],

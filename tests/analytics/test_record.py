@@ -25,6 +25,7 @@ from analytics.record import (
 )
 from analytics.record.alike import Repeats
 from analytics.trials.icc import convergence
+from selection.standings import answer
 
 NAN = math.nan
 PLAIN = (None, None, None, None)
@@ -133,6 +134,9 @@ def test_a_trial_counts_once_and_a_condition_counts_once():
     assert result.compared == ("judge j1", "judge j2")
     assert result.table.means[0, 0] == pytest.approx(7 / 12, rel=1e-15)
     assert result.table.n_valid[0, 0] == 5
+    assert result.n_judged_again == (2,)  # run a: 1 and 2 by both judges; run b: 1 by one
+    (line,) = answer(result).agents
+    assert line.n_trials == 3
     # Trials of the first run decide 1/6 + 1/4 of the cell each, with (1/6 + .8/4)/(5/12) = .88 and .52.
     assert result.table.trial_variances[0, 0] == pytest.approx((0.88 - 0.52) ** 2 / 2, rel=1e-12)
     assert result.table.n_trials[0, 0] == pytest.approx(1 / (2 * (5 / 12) ** 2 + (1 / 6) ** 2), rel=1e-12)
@@ -166,6 +170,7 @@ def test_a_cell_is_valid_only_under_every_compared_condition():
     same(result.table.means, [[0.5, NAN, 0.5]])
     same(result.n_places, [[2, 2, 2]])
     same(result.n_gaps, [[0, 2, 0]])  # nothing is left of the task
+    assert result.n_judged_again == (2,)
 
 
 def test_a_condition_that_was_never_run_leaves_no_place():
