@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from selection.standings.words import counted, failed_text, sentence
+from selection.standings.words import counted, failed_text, percent, sentence
 
 Plain = Mapping[str, Any]
 
@@ -229,7 +229,7 @@ def _decides(figures: Plain) -> dict[str, Any]:
 
 
 def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}"
+    return "–" if value is None else f"{percent(value)}%"
 
 
 def shown(result: Plain, in_use: str = "") -> dict[str, Any]:
@@ -340,7 +340,7 @@ def prequential_text(protocol: Plain) -> str:
     by = ", ".join(f"{label(name)} {n:,}" for name, n in figures["chosen"].items())
     return (
         "with the strategy that was best on earlier agents, "
-        f"{100 * figures['pairs_correct_full']:.1f}% of pairs are in order by full score"
-        f"{'' if error is None else f' (SE {100 * error:.1f})'}; "
+        f"{percent(figures['pairs_correct_full'])}% of pairs are in order by full score"
+        f"{'' if error is None else f' (SE {percent(error)})'}; "
         f"agents per strategy: {by}"
     )

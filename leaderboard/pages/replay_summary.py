@@ -9,6 +9,7 @@ from leaderboard.boards.queries import board_numbered, entries_of, standings_of
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.operations.models import Assignment, Mode
+from leaderboard.pages.compare import points_text
 from leaderboard.plots.marks import Chart, LinearScale, dot, drawing, rule, text, ticks_125
 from leaderboard.studies.answers import AtTarget, Standings, words
 
@@ -72,8 +73,8 @@ def replay_summary(benchmark: Benchmark, standings: Standings) -> dict[str, Any]
         off = {agent: score - full[agent] for agent, score in scores.items() if agent in full}
         if off:
             most = max(off, key=lambda agent: abs(off[agent]))
-            points = f"{100 * off[most]:+.1f}".replace("-", "−")
-            facts.append((f"Largest error of an estimate {when}", f"{points} points ({most})"))
+            points = f"{points_text(off[most])} points ({most})"
+            facts.append((f"Largest error of an estimate {when}", points))
     number = benchmark.replay["board"]
     return {"of": of, "number": number, "facts": facts, "chart": _chart(results, full)}
 
@@ -98,11 +99,11 @@ def _chart(results: Mapping[str, AtTarget], full: Mapping[str, float]) -> Chart:
     marks.append(text(LEFT, TOP + 2, "board, %", anchor="start"))
     rows = {}
     for agent in sorted(results, key=lambda one: one in around):
-        at, score, own = x(full[agent]), f"{100 * scores[agent]:.1f}", f"{100 * full[agent]:.1f}"
+        at, score, own = x(full[agent]), words.percent(scores[agent]), words.percent(full[agent])
         if agent in around:
             lower, upper = around[agent]
-            ends_text = f"{100 * lower:.1f}–{100 * upper:.1f}"
-            off = f"{100 * (scores[agent] - full[agent]):+.1f}".replace("-", "−")
+            ends_text = f"{words.percent(lower)}–{words.percent(upper)}"
+            off = points_text(scores[agent] - full[agent])
             rows[agent] = (agent, score, ends_text, own, off)
             told = f"{agent}: {score}% ({ends_text}), full run {own}%"
             marks.append(rule(at, y(lower), at, y(upper), stroke="tied"))

@@ -20,6 +20,7 @@ from leaderboard.plots.marks import (
     rule,
     text,
 )
+from leaderboard.studies.answers import words
 
 STACK_HEIGHT, SWATCH, LINE = 34, 12, 22
 FILLS = ("lead", "tied", "pareto", "worse", "caution", "band")
@@ -51,7 +52,7 @@ def stacked(*, name: str, title: str, parts: Sequence[StackPart], narrow: bool =
                 sides = (f"{v:g}" for v in (at, y, round(size, 2), tall))
                 rect = '<rect x="{}" y="{}" width="{}" height="{}" fill="url(#hatch-{})"/>'
                 marks.append(format_html(rect, *sides, name))
-        label = f"{part}, {100 * share:.1f}%{f': {told}' if told and not narrow else ''}"
+        label = f"{part}, {words.percent(share)}%{f': {told}' if told and not narrow else ''}"
         marks.append(text(SWATCH + 8, top + SWATCH - 1.5, label, fill="ink", anchor="start"))
         before += share
     height = STACK_HEIGHT + 14 + LINE * len(parts)

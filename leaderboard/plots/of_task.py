@@ -6,6 +6,7 @@ from math import sqrt
 from django.utils.safestring import SafeString, mark_safe
 
 from leaderboard.plots.marks import LinearScale, bar, dot, drawing, line, linked, rule, text
+from leaderboard.studies.answers import words
 
 WIDTH, HEIGHT, MIDDLE, EDGE, GAP = 1200, 64, 20, 10, 24
 LARGEST, SMALLEST = 6.0, 1.5
@@ -72,7 +73,7 @@ def by_quarter(
     every = -(-len(quarters) // MAX_NAMED)
     for i, ((year, quarter, rate, n), place) in enumerate(zip(quarters, places, strict=True)):
         radius = round(SMALLEST_QUARTER + (LARGEST_QUARTER - SMALLEST_QUARTER) * sqrt(n / most), 2)
-        told = f"{year} Q{quarter}: {100 * rate:.1f}% of {n}"
+        told = f"{year} Q{quarter}: {words.percent(rate)}% of {n}"
         marks.append(dot(*place, fill="lead", radius=radius, title=told))
         if i % every == 0:
             marks.append(text(place[0], QUARTERS_HEIGHT - BOTTOM + 18, f"{year} Q{quarter}"))

@@ -28,6 +28,7 @@ from selection.staged.model import fit
 from selection.staged.teaching import taught
 from selection.staged.text import points
 from selection.staged.walks import Staging
+from selection.standings.words import percent
 
 N_FEWEST, N_SEEDS, N_ORDERS, N_SIMULATED, TOP = 10, 10, 20, 200, 5
 SURE = 1.96
@@ -352,7 +353,8 @@ def verdict(replay: StagedReplay) -> dict[str, Any]:
         if n < least
     ]
     if round(replay.saved - MIN_SAVED, DECIMALS) < 0:
-        word, reasons = "full runs", [f"{replay.saved:.1%} of trials saved (at least {MIN_SAVED:.0%} needed)"]
+        little = f"{percent(replay.saved)}% of trials saved (at least {MIN_SAVED:.0%} needed)"
+        word, reasons = "full runs", [little]
     elif word != "not yet" and few:
         word, reasons = "mostly (few)", [*reasons, *few]
     return {"word": word, "reasons": reasons, "text": f"{ANSWERS[word]} {sentence(replay)}"}
@@ -369,13 +371,13 @@ def sentence(replay: StagedReplay) -> str:
     first = "It would have ranked the best agent first" + (" in every replay" if is_mean else "")
     if replay.regret >= 5e-10:
         mean = " on average" if is_mean else ""
-        first = f"Its first agent would have been {100 * replay.regret:.1f} points below the best{mean}"
+        first = f"Its first agent would have been {percent(replay.regret)} points below the best{mean}"
     five = replay.best_five * TOP
     many = NUMBERS[round(five)] if abs(five - round(five)) < 1e-9 else f"{five:.1f}"
     return (
         f"{saved} {first}. It would have found {many} of the best five (random tasks: "
-        f"{TOP * replay.random_best_five:.1f}). It would have ordered {replay.pairs.value:.1%} of pairs as "
-        f"full runs do (random tasks at the same cost: {replay.random_pairs:.1%})."
+        f"{TOP * replay.random_best_five:.1f}). It would have ordered {percent(replay.pairs.value)}% of "
+        f"pairs as full runs do (random tasks at the same cost: {percent(replay.random_pairs)}%)."
     )
 
 
@@ -392,7 +394,7 @@ def _short(replay: StagedReplay, k: int) -> list[str]:
         "upper bound of coverage": wilson(coverage.value, coverage.n, 0.95)[1] if coverage else None,
     }
     low = [
-        f"{name} {value:.1%} (at least {LEAST[name][k]:.0%} needed)"
+        f"{name} {percent(value)}% (at least {LEAST[name][k]:.0%} needed)"
         for name, value in values.items()
         if value is not None and round(value - LEAST[name][k], DECIMALS) < 0
     ]
@@ -400,7 +402,7 @@ def _short(replay: StagedReplay, k: int) -> list[str]:
         low.append("all full runs have the same score")
     if round(replay.regret - MAX_REGRET[k], DECIMALS) > 0:
         low.append(
-            f"first agent {100 * replay.regret:.1f} points below the best (at most {100 * MAX_REGRET[k]:g} "
+            f"first agent {percent(replay.regret)} points below the best (at most {100 * MAX_REGRET[k]:g} "
             "allowed)"
         )
     if WORDS[k] == "yes" and replay.bias is not None:

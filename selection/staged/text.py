@@ -1,6 +1,6 @@
 """Where a walk stands and what a replay found, as a reader sees it. Nothing heavy is imported."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -111,10 +111,10 @@ def replay_row(replay: Mapping[str, Any]) -> dict[str, Any]:
     if figures is None:
         return {"verdict": f"not known yet: {replay['reason']}"}
     return {
-        "saved": f"{figures['saved']:.1%}",
+        "saved": _share(figures["saved"]),
         "pairs in order": _percent(figures["pairs"]),
         "best five": f"{5 * figures['best_five']:.1f}",
-        "points below best": f"{100 * figures['regret']:.1f}",
+        "points below best": percent(figures["regret"]),
         "95% intervals": "none" if figures["coverage"] is None else _percent(figures["coverage"]),
         "verdict": verdict["word"].replace("few", "few data"),
     }
@@ -149,8 +149,8 @@ def shown(replay: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, An
             if is_mean
             else {}
         ),
-        "trials saved": f"{replay['saved']:.1%}{_range(replay, 'saved')}; {replay['saved_late']:.1%} for the "
-        "later half of the agents",
+        "trials saved": f"{_share(replay['saved'])}{_range(replay, 'saved')}; "
+        f"{_share(replay['saved_late'])} for the later half of the agents",
         "pairs in order": f"{_percent(replay['pairs'])} as in the full runs{_range(replay, 'pairs')}; two "
         "agents that run all tasks always are; random tasks at the same cost: "
         f"{_share(replay['random_pairs'])}",
@@ -161,38 +161,42 @@ def shown(replay: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, An
             if replay["clear_pairs"] is not None
             else {}
         ),
-        "best five found": f"{5 * replay['best_five']:.1f}{_range(replay, 'best_five', '.0f', 5)}; "
+        "best five found": f"{5 * replay['best_five']:.1f}{_range(replay, 'best_five', _of_five)}; "
         f"random tasks: {5 * replay['random_best_five']:.1f}",
         "top places found": f"{replay['podium']:.0%}",
-        "ranked first": f"the agent is {100 * replay['regret']:.1f} points below the best"
-        f"{_range(replay, 'regret', '.1f', 100)}; "
-        f"random tasks: {100 * replay['random_regret']:.1f}",
+        "ranked first": f"the agent is {percent(replay['regret'])} points below the best"
+        f"{_range(replay, 'regret', percent)}; "
+        f"random tasks: {percent(replay['random_regret'])}",
         "95% intervals": f"{_percent(replay['coverage'])} include the full-run score; "
         f"{counted(replay['n_published'], 'estimate')}{' per replay' if is_mean else ''}",
         "mean error": "no estimate" if bias is None else f"{points(bias['value'])} (estimate minus full run)",
-        "typical error": "no estimate" if rmse is None else f"{100 * rmse:.1f} points (root mean square)",
+        "typical error": "no estimate" if rmse is None else f"{percent(rmse)} points (root mean square)",
     }
     return rows | ({"reasons": "; ".join(verdict["reasons"])} if verdict["reasons"] else {})
 
 
 def points(share: float) -> str:
     """Return −0.4 points; 0.0 points without a sign."""
-    text = f"{100 * share:+.1f}".replace("-", "−")
-    return f"{'0.0' if text[1:] == '0.0' else text} points"
+    text = percent(share)
+    return f"{text if text.startswith('−') or text == '0.0' else f'+{text}'} points"
 
 
 def _percent(figure: Mapping[str, Any] | None) -> str:
     """Return 98.7% (SE 0.6), without an error that is 0.0."""
     if figure is None:
         return "none"
-    error = "" if figure["se"] is None else f"{100 * figure['se']:.1f}"
-    return f"{figure['value']:.1%}" + (f" (SE {error})" if error not in ("", "0.0") else "")
+    error = "" if figure["se"] is None else percent(figure["se"])
+    return _share(figure["value"]) + (f" (SE {error})" if error not in ("", "0.0") else "")
 
 
 def _share(value: float | None) -> str:
-    return "none" if value is None or value != value else f"{value:.1%}"
+    return "none" if value is None or value != value else f"{percent(value)}%"
 
 
-def _range(replay: Mapping[str, Any], name: str, form: str = ".1%", times: int = 1) -> str:
-    low, high = (f"{times * value:{form}}" for value in replay["ranges"].get(name, (0.0, 0.0)))
+def _of_five(share: float) -> str:
+    return f"{5 * share:.0f}"
+
+
+def _range(replay: Mapping[str, Any], name: str, form: Callable[[float], str] = _share) -> str:
+    low, high = (form(value) for value in replay["ranges"].get(name, (0.0, 0.0)))
     return "" if low == high else f" ({low} to {high})"

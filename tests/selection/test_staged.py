@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import t
 
-from selection import rasch
+from selection import rasch, validation_text
 from selection.cli import main
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents
@@ -27,6 +27,7 @@ from selection.staged.study import AssignmentRule, WalkResult, replayed
 from selection.staged.teaching import FullRun, first_size, scale_of, taught
 from selection.staged.text import points
 from selection.staged.walks import Fit, Stage, Staging, decide, next_batch, step
+from selection.standings import words
 from tests.once import once
 from tests.refusals import refused
 from tests.selection.records import record_of
@@ -716,6 +717,18 @@ def test_the_sentence_of_a_good_replay():
         "tasks: 4.5). It would have ordered 97.4% of pairs as full runs do (random tasks at the same cost: "
         "95.9%)."
     )
+
+
+def test_figures_that_agree_to_a_billionth_are_set_alike_on_every_surface():
+    """17.25% is set as 17.2, from whatever side an earlier sum missed it."""
+    for value in (0.1725, 0.1725 + 1e-15):
+        pairs = changed(GOOD.pairs, value=value)
+        found = changed(GOOD, saved=value, saved_late=value, pairs=pairs, ranges={"saved": (value, 0.5)})
+        said = staged_text.shown(asdict(found), verdict(found))
+        assert said["trials saved"] == "17.2% (17.2% to 50.0%); 17.2% for the later half of the agents"
+        assert "have ordered 17.2% of pairs" in said["verdict"]
+        assert "pairs in order 17.2%" in said["reasons"]
+        assert validation_text._percent(value) == words.percent(value) + "%" == "17.2%"
 
 
 def test_the_sentence_says_how_far_replays_differ():
