@@ -228,6 +228,19 @@ def test_an_incomplete_tensor_goes_to_reml(chapter):
         reliability_bootstrap(chapter[1], seed=0)
 
 
+def test_the_bootstrap_over_tasks_says_that_it_is_too_low():
+    """R of these models over tasks: (s²_m + σ_mt²/N)/(s²_m + σ_mt²/N + σ_e²/N). Most intervals lie below."""
+    rng, n_below = np.random.default_rng(8), 0
+    models = rng.normal(0, 0.1, (10, 1, 1))
+    signal = models.var(ddof=1) + 0.02 / 100
+    for seed in range(60):
+        scores = models + rng.normal(0, 0.02**0.5, (10, 100, 1)) + rng.normal(0, 0.15**0.5, (10, 100, 5))
+        interval = reliability_bootstrap(tensor(scores), seed, 200)
+        n_below += interval.upper < signal / (signal + 0.15 / 100)
+    assert n_below > 30
+    assert "too low where noise is large" in interval.method
+
+
 # --------------------------------------------------------------------------------------------------- ICC(A,1)
 
 
