@@ -86,16 +86,18 @@ def headline(of: OrderedOutcomes, line: Line | None, *, is_withdrawn: bool) -> s
         return "Withdrawn."
     if line is None or of.standings is None:
         return "Not on a board yet."
-    at, n = line.at[of.standings.target], of.standings.targets[of.standings.target].n_ranked
+    target = of.standings.target
+    at, n = line.at[target], of.standings.targets[target].n_ranked
     if at.rank is None:
         return "Not ranked."
     if n == 1:
         return "The only ranked agent so far."
+    rank = words.rank_text(at.rank, Counter(one.at[target].rank for one in of.standings.agents))
     if at.rank_lower is None or at.rank_upper is None:
-        return f"Rank {at.rank:,} of {n:,}."
+        return f"Rank {rank} of {n:,}."
     if at.rank_lower == at.rank_upper:
-        return f"Rank {at.rank:,} of {n:,} (95%)."
-    return f"Rank {at.rank:,} of {n:,} (95% rank range {at.rank_lower:,}–{at.rank_upper:,})."
+        return f"Rank {rank} of {n:,} (95%)."
+    return f"Rank {rank} of {n:,} (95% rank range {at.rank_lower:,}–{at.rank_upper:,})."
 
 
 def _rest(of: OrderedOutcomes, line: Line | None, *, is_withdrawn: bool) -> str:
@@ -217,7 +219,7 @@ def _neighbours(
     for agent in near:
         if line := of.line_of(agent):
             rank = line.at[target].rank
-            text = f"{rank:,}{'=' if n_at[rank] > 1 else ''}" if rank else ""  # as on the board
+            text = words.rank_text(rank, n_at) if rank else ""  # as on the board
             found.append((agent, text, line, line.at[target], agent.pk == own.pk))
     return found
 

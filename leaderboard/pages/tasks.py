@@ -1,6 +1,6 @@
 """The page of all tasks: pass rates, results by agent; and that of one."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -249,6 +249,7 @@ def task_page(benchmark: Benchmark, pk: int) -> dict[str, Any]:
 def _runs(of: OrderedOutcomes, column: int) -> list[dict[str, Any]]:
     runs, outcomes = [], of.outcomes
     means, n_invalid = plain(outcomes.means[:, column]), outcomes.n_invalid[:, column]
+    n_at = Counter(entry.rank for entry in of.entries.values())
     for agent, outcome, n in zip(outcomes.agents, means, n_invalid.tolist(), strict=True):
         entry, rank = of.entries.get(agent.pk), of.rank_of(agent)
         text = "no valid result"
@@ -259,7 +260,7 @@ def _runs(of: OrderedOutcomes, column: int) -> list[dict[str, Any]]:
             {
                 "agent": agent,
                 "rank": rank,
-                "rank_text": "not ranked" if rank is None else f"rank {rank:,}",
+                "rank_text": "not ranked" if rank is None else f"rank {words.rank_text(rank, n_at)}",
                 "outcome": outcome,
                 "outcome_text": text,
                 "n_invalid": n,

@@ -24,6 +24,7 @@ from selection.standings.terms import (
     leaves_open,
     more_versions,
     percent,
+    rank_text,
     tells_trust,
 )
 
@@ -185,7 +186,7 @@ def _columns(board: Standings, target: str) -> Iterator[tuple[str, bool, Cell]]:
     yield (
         "Rank",
         True,
-        lambda line: "" if (rank := line.at[target].rank) is None else f"{rank}{'=' * (n_of_rank[rank] > 1)}",
+        lambda line: "" if (rank := line.at[target].rank) is None else rank_text(rank, n_of_rank),
     )
     yield "95% rank range", True, lambda line: _range(line.at[target])
     yield "Agent", False, lambda line: line.agent + (f" ({more[line.agent]})" if line.agent in more else "")

@@ -178,6 +178,11 @@ def error_text(error: float) -> str:
     return "under 0.05" if text == "0.0" else text
 
 
+def rank_text(rank: int, n_at: Mapping[int | None, int]) -> str:
+    """Return 6, 6= where several agents have this rank; `n_at`: how many have each."""
+    return f"{rank:,}{'=' if n_at[rank] > 1 else ''}"
+
+
 def money(amount: float) -> str:
     """Return $0.29 for 0.294, $10.4 for 10.42, $1,686 for 1686.2."""
     if abs(amount) >= 100:

@@ -230,5 +230,6 @@ def _against_random(judged: Verdict) -> str:
             "estimated."
         )
     points = f"{words.percent(abs(difference))} points, SE {words.percent(se)}"
-    how = "also gets" if not is_clear(difference, se) else "does better:" if difference < 0 else "gets only"
+    how = "does better:" if difference < 0 else "gets only"
+    how = how if is_clear(difference, se) else "is not clearly different:"
     return f"A random subset of the same size {how} {share}% (difference {points})."

@@ -45,6 +45,7 @@ from selection.standings.terms import in_order as in_order
 from selection.standings.terms import money as money
 from selection.standings.terms import more_versions as more_versions
 from selection.standings.terms import percent as percent
+from selection.standings.terms import rank_text as rank_text
 from selection.standings.terms import sentence as sentence
 from selection.standings.terms import task_set as task_set
 from selection.standings.terms import tasks_of as tasks_of
@@ -229,8 +230,13 @@ def _cheapest(board: Standings, first: Sequence[Line], leaders: Sequence[Line]) 
 
 def score_text(at: AtTarget) -> str:
     """Return 66.9 ± 3.1%, the longer side of the 95% interval; 66.9% where there is none."""
-    around = f" ± {percent(half)}" if (half := half_width(at)) is not None else ""
-    return f"{'~' if at.estimated else ''}{percent(at.score or 0.0)}{around}%"
+    return f"{'~' if at.estimated else ''}{percent(at.score or 0.0)}{around_text(at)}%"
+
+
+def around_text(at: AtTarget) -> str:
+    """Return " ± 3.1" after a score, " ± at most 3.1" of an upper bound, nothing without an interval."""
+    half = half_width(at)
+    return "" if half is None else f" ± {'at most ' if at.upper_bound else ''}{percent(half)}"
 
 
 def _for(board: Standings, first: Sequence[Line]) -> str:
