@@ -326,7 +326,8 @@ def _agents(
             items: Literal["sample", "selected"] = "sample" if name in complete else "selected"
             declared = Declaration(outcome="outcome", item="task", items=items, **columns)
             study = total_error(mine, declared, Reading("finite"))
-            yield _agent(name, study, on_board.get(name))
+            n_averaged = 0 if mine is trials else np.unique(trials["judge"]).size
+            yield _agent(name, study, on_board.get(name)) | {"judges_averaged": n_averaged}
         except CoreError as refusal:
             yield {"agent": name, "reason": str(refusal)}
 

@@ -125,11 +125,13 @@ def scales_text(logit: Plain) -> str:
 def measured(agent: Plain) -> dict[str, Any]:
     """An agent with a decomposition of its own; `ratio` is its standard error over the naive one."""
     df = agent.get("few_levels_df")  # what the error rests on where a facet has few levels
+    n_averaged = agent.get("judges_averaged", 0)
     fewest, most = agent.get("replicates") or (agent["levels"]["R"],) * 2  # older studies tell one number
     return {
         **agent,
         "ratio": _ratio(agent["se"], agent["naive_se"]),
         "trials": f"{fewest:,}" if fewest == most else f"{fewest:,}–{most:,}",
+        "judges": f"mean of {n_averaged}" if n_averaged else f"{agent['levels'].get('M', 1):,}",
         "degrees": "" if df is None else f"{words.counted(round(df), 'degree')} of freedom",
     }
 

@@ -136,6 +136,7 @@ def test_judges_of_one_trial_are_averaged_and_make_no_second_trial():
     expected = np.sqrt(np.var(cells, axis=1, ddof=1).mean() / 80)
     assert study["agents"][0]["se"] == pytest.approx(expected, rel=1e-6)
     assert study["agents"][0]["levels"].get("M", 1) == 1
+    assert [one["judges_averaged"] for one in study["agents"]] == [2, 0]
     assert any("separate from the judges'" in text for text in study["not_measured"])
     assert study["projections"] == []  # agent × task holds the noise of a trial
     assert "trials" in study["advice"]["unknown"]

@@ -628,3 +628,8 @@ def test_of_an_older_study_the_one_number_of_trials_is_shown():
     told = {"agent": "a", "reason": "", "se": 0.04, "naive_se": 0.05, "levels": {"R": 3}}
     shown = [measured(one)["trials"] for one in (told, told | {"replicates": [1, 5]})]
     assert shown == ["3", "1–5"]
+
+
+def test_judges_of_the_same_trials_are_shown_as_their_mean():
+    told = {"agent": "a", "reason": "", "se": 0.04, "naive_se": 0.05, "levels": {"R": 3, "M": 1}}
+    assert [measured(told | {"judges_averaged": n})["judges"] for n in (0, 2)] == ["1", "mean of 2"]
