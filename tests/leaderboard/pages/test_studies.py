@@ -292,6 +292,25 @@ def test_the_judges_are_told_as_a_sensitivity(client, db):
     assert study.result["agents"] == []
 
 
+def test_more_judges_of_the_same_trials_are_neither_advised_nor_offered(client, db):
+    rng = np.random.default_rng(3)
+    rows = []
+    for i, j, trial in np.ndindex(6, 20, 2):
+        passed = rng.random() < 0.3 + 0.06 * i
+        for judge in ("j1", "j2"):
+            outcome = int(passed ^ (rng.random() < 0.1))
+            one = {"agent": f"a{i}", "task": f"t{j:02d}", "trial": trial + 1, "judge": judge}
+            rows.append(one | {"outcome": outcome})
+    load_text(rows_text(rows))
+    measure_variance(benchmark=Benchmark.objects.get(), as_of=AS_OF)
+    response = client.get("/b/toy/uncertainty?tasks=40&estimand=domain")
+    text = text_of(response)
+    assert "The effect of more prompts, judges and trials was not measured." in text
+    assert "With 1 trial of each of 40 tasks, the standard error" in text
+    assert 'name="judges"' not in response.content.decode()
+    assert "mean of 2" in text
+
+
 def test_each_agents_total_error_stands_beside_the_naive_one(client, repeated):
     study, _ = measure_variance(benchmark=repeated, as_of=AS_OF)
     rows = cells(client.get("/b/toy/uncertainty").content.decode(), "agents")
