@@ -218,7 +218,7 @@ def _places(boards: Sequence[Board], *targets: str) -> dict[int, OnBoard]:
 
 OF_LINE = ("scaffold", "model", "trust", "how", "condition", "n_tasks", "cost_usd", "cost_basis", "marks")
 OF_TARGET = (
-    *("rank", "rank_lower", "rank_upper", "score", "lower", "upper", "upper_bound", "estimated"),
+    *("rank", "rank_lower", "rank_upper", "score", "lower", "upper", "estimated"),
     *("n_valid", "n_missing", "bounds", "reason", "folded_under"),
 )
 UNREAD: dict[str, Any] = dict.fromkeys(field.name for field in fields(Line))

@@ -180,7 +180,7 @@ def _figures(page: dict[str, Any]) -> list[tuple[str, str, str]]:
     leader, first = leader_of(lines), [line for line in heading if line.could_be_best]
     if leader is None:
         return []
-    score = f"{leader.cells[page['score_head']]}{words.around_text(leader.target_result)}%"
+    score = f"{leader.cells[page['score_head']]}{f' ± {leader.half_width}' if leader.half_width else ''}%"
     best = [line for line in heading if line.target_result.rank == leader.target_result.rank]
     who = leader.entry.agent if len(best) == 1 else words.counted(len(best), "agent")
     figures = [(score, words.highest_text(standings, page["target"]), who)]
@@ -436,7 +436,7 @@ def reading(page: dict[str, Any], line: BoardLine) -> str:
     """An agent in a line, as a dot is read: score, cost, date."""
     entry = line.entry
     gone = ", withdrawn" if entry.agent in page["withdrawn"] else ""
-    score = f"{line.cells[page['score_head']]}{words.around_text(line.target_result)}%"
+    score = f"{line.cells[page['score_head']]}{f' ± {line.half_width}' if line.half_width else ''}%"
     cost = words.cost_text(entry)
     parts = (score, f"{cost} per full run" if cost else "", (entry.submitted_at or "")[:10])
     return f"{entry.agent}{gone}: {', '.join(filter(None, parts))}"

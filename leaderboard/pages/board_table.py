@@ -153,8 +153,7 @@ def score_cell(page: Page, line: BoardLine) -> SafeString | str:
     score = cell(line, page["score_head"])
     if page["is_wide"] or not line.half_width:
         return score
-    at_most = "≤" if line.target_result.upper_bound else ""  # as its standard error
-    return format_html('{} <small class="half">± {}{}</small>', score, at_most, line.half_width)
+    return format_html('{} <small class="half">± {}</small>', score, line.half_width)
 
 
 def error_cell(page: Page, line: BoardLine) -> SafeString | str:

@@ -230,13 +230,8 @@ def _cheapest(board: Standings, first: Sequence[Line], leaders: Sequence[Line]) 
 
 def score_text(at: AtTarget) -> str:
     """Return 66.9 ± 3.1%, the longer side of the 95% interval; 66.9% where there is none."""
-    return f"{'~' if at.estimated else ''}{percent(at.score or 0.0)}{around_text(at)}%"
-
-
-def around_text(at: AtTarget) -> str:
-    """Return " ± 3.1" after a score, " ± at most 3.1" of an upper bound, nothing without an interval."""
-    half = half_width(at)
-    return "" if half is None else f" ± {'at most ' if at.upper_bound else ''}{percent(half)}"
+    around = f" ± {percent(half)}" if (half := half_width(at)) is not None else ""
+    return f"{'~' if at.estimated else ''}{percent(at.score or 0.0)}{around}%"
 
 
 def _for(board: Standings, first: Sequence[Line]) -> str:

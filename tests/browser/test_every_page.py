@@ -92,7 +92,7 @@ def test_nobody_is_kept_out(opened, name):
     assert not kept_out(opened(name), TWO_LOOKS), name
 
 
-@pytest.mark.slow(each=True)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in SHOWN if "," not in name])
 def test_nobody_is_kept_out_at_any_width_in_light_and_in_the_dark(opened, name):
     assert not kept_out(opened(name), set(product(SIZES, SCHEMES)) - TWO_LOOKS), name

@@ -136,7 +136,7 @@ def how_it_ended(plan, pid, told):
     if "EmbeddedPostgresError" in text or status not in (0, -(SIGNALS[plan.end] or 0)):
         return f"failed with {plan}, status {status}: {text}"
     reached = [line for line in text.splitlines() if line in ("waiting", "joining", "using", "leaving")]
-    return f"{plan.end} while {reached[-1]}" if status else "exit"
+    return f"{plan.end} while {reached[-1] if reached else 'starting'}" if status else "exit"
 
 
 def main():

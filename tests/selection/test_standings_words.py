@@ -751,16 +751,6 @@ def test_values_that_agree_to_a_billionth_are_set_alike():
         assert words.percent(float(below)) == words.percent(value) == words.percent(float(above))
 
 
-def test_an_upper_bound_is_said_to_be_one():
-    """One trial per task: ±, of ȳ(1 − ȳ)/m, is at most that. With two trials it is estimated."""
-    outcomes = board(16, 60)
-    once = answer(record_of(outcomes)).agents[0].at["full"]
-    twice = answer(record_of(outcomes, n_trials=2, trial_variances=np.full(outcomes.shape, 0.1))).agents[0]
-    assert " ± at most " in words.score_text(once)
-    assert " ± at most " not in words.score_text(twice.at["full"])
-    assert " ± " in words.score_text(twice.at["full"])
-
-
 def test_scores_are_on_some_of_the_tasks_where_others_are_left_out():
     found = replace(standings(line("a", 1, 0.9, lower=1, upper=1)), n_left_out=7)
     n = found.targets["full"].n_tasks

@@ -111,7 +111,7 @@ def is_told(problem, path):
     return any(field == name or (field or "").startswith(f"{name}.") for field, _ in places)
 
 
-@pytest.fixture(params=["a third", pytest.param("all", marks=pytest.mark.slow(each=True))])
+@pytest.fixture(params=["a third", pytest.param("all", marks=pytest.mark.slow)])
 def odd_values_of(request):
     """The odd values for a path: each, or every third, from another one on at the next path."""
 

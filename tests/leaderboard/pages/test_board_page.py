@@ -136,7 +136,7 @@ def test_counts_say_what_they_count(client, ongoing):
 def test_one_ranked_agent_is_better_than_nobody(client, publish):
     publish({"only": "01" * 10, "stopped": "1" * 5 + "." * 15})
     text = text_of(client.get("/b/toy"))
-    assert "Only only is ranked: 50.0 ± at most 23.4%. 1 agent is not ranked" in text
+    assert "Only only is ranked: 50.0 ± 23.4%. 1 agent is not ranked" in text
     assert "every other agent" not in text
     assert "best" not in text.split(" Find ")[0].split("How sure this is")[0]
 
@@ -436,8 +436,7 @@ class TestChart:
         at = {line.agent: line.at["full"] for line in ranked}
         half = {name: 100 * max(one.upper - one.score, one.score - one.lower) for name, one in at.items()}
         assert sorted(re.findall(r"<title>(.*?)</title></circle>", page)) == sorted(
-            f"{agent}: {row['Score %']} ± at most {half[agent]:.1f}%, "
-            f"{row['Cost']} per full run, {row['Date']}"
+            f"{agent}: {row['Score %']} ± {half[agent]:.1f}%, {row['Cost']} per full run, {row['Date']}"
             for row in table.rows(board)
             if row["Rank"] and (agent := row["Agent"])
         )

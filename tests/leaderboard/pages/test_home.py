@@ -55,7 +55,7 @@ def test_the_best_score_has_half_of_its_interval(client, publish):
     board = standings_of(publish(graded(16, 30)))
     at = words.in_order(board, board.target)[0].at[board.target]
     half = round(50 * (at.upper - at.lower), 1)
-    assert f"{round(100 * at.score, 1)} ± at most {half}% all 30 tasks" in text_of(client.get("/"))
+    assert f"{round(100 * at.score, 1)} ± {half}% all 30 tasks" in text_of(client.get("/"))
 
 
 def test_who_is_not_ranked_is_counted(client, publish):
