@@ -121,11 +121,11 @@ def load(
     if taken := [agent for one in loads for agent in one.taken]:
         now = {"data_version": bump_data_version(benchmark=benchmark), "at": as_of, "by": by}
         Approval.objects.bulk_create(Approval(agent=agent, reason=reason, **now) for agent in taken)
-    decided, named_before = list[str](), policy_in_force(benchmark).universe
+    decided, retired, named_before = list[str](), list[str](), policy_in_force(benchmark).universe
     if versions is None:
         decided = list(_decide_missing(benchmark, loads, dry_run=dry_run, as_of=as_of, by=by, reason=reason))
         decided += _uncounted_tasks(named_before, benchmark, loads)
-        decided += _retired_tasks(benchmark, loads)
+        retired += _retired_tasks(benchmark, loads)
     elif policy := import_versions(benchmark=benchmark_of(slug), content=versions):
         put_in_force(policy=policy, by=by, reason=reason)
     transaction.set_rollback(dry_run)
@@ -144,7 +144,7 @@ def load(
         n_new_tasks=sum(one.n_new_tasks for one in loads),
         n_invalid=sum(int((one.new & ~one.matched.flat.valid).sum()) for one in loads),
         n_named=sum(one.n_named for one in loads),
-        notes=tuple(dict.fromkeys(note for one in loads for note in one.notes)),
+        notes=(*dict.fromkeys(note for one in loads for note in one.notes), *retired),
         decided=tuple(decided),
     )
 

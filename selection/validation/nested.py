@@ -6,6 +6,7 @@ many workers there are or which comes first.
 """
 
 import ctypes
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -361,8 +362,8 @@ def processes(n_jobs: int) -> Spread:
         from joblib.externals.loky import get_reusable_executor
 
         try:
-            options = {"inner_max_num_threads": 1, "max_nbytes": None, "initializer": _end_with_parent}
-            with parallel_config(backend="loky", **options):
+            ends = {"initializer": _end_with_parent, "initargs": (os.getpid(),)}
+            with parallel_config(backend="loky", inner_max_num_threads=1, max_nbytes=None, **ends):
                 parallel = Parallel(min(n_jobs, cpu_count()), return_as="generator", pre_dispatch="n_jobs")
                 yield from parallel(delayed(function)(*unit) for unit in units)
         finally:
@@ -371,10 +372,12 @@ def processes(n_jobs: int) -> Spread:
     return spread
 
 
-def _end_with_parent() -> None:
+def _end_with_parent(parent: int) -> None:
     """Let a worker end as soon as its parent is killed; by itself it would wait for five minutes."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:  # it was killed before
+            os._exit(1)
 
 
 def _measured(
