@@ -21,7 +21,7 @@ from leaderboard.catalog.services import AgentDescription, look_alikes, refuse_l
 from leaderboard.errors import Conflict, Faulty, Missing, Refusal
 from leaderboard.operations.acting import acting
 from leaderboard.operations.models import Assignment, AssignmentStatus
-from leaderboard.submissions.models import Status, Submission
+from leaderboard.submissions.models import Submission
 from leaderboard.submissions.parsing.flat import Fault, excerpt, is_name
 from leaderboard.submissions.queries import ever_counted, live_outcomes
 from leaderboard.submissions.rows import KEY
@@ -195,9 +195,9 @@ def check_no_marks(benchmark: Benchmark, described: AgentDescription) -> None:
 def check_made_of(agent: Agent) -> None:
     """Refuse a scaffold or model that reads like another of the benchmark, of an agent without a delivery.
 
-    Those of agents that nobody else may know of yet, or that were withdrawn, are not compared.
+    Those of agents that nobody else may know of yet are not compared.
     """
-    counted = Submission.objects.filter(agent=OuterRef("pk"), status=Status.ACCEPTED)
+    counted = ever_counted().filter(agent=OuterRef("pk"))
     others = agent.benchmark.agents.exclude(pk=agent.pk).filter(Exists(counted) | Q(owner=agent.owner))
     made_of = list(others.values_list(*MADE_OF.values()))
     for kind, names in (("scaffold", {one for one, _ in made_of}), ("model", {one for _, one in made_of})):

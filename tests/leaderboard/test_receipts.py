@@ -912,14 +912,6 @@ class TestLookAlikes:
         deliver(ada, every_task(1), agent="mine", model="С1audе 9")
         assert Agent.objects.get(name="mine").model.name == "С1audе 9"
 
-    def test_what_was_withdrawn_refuses_nothing(self, ada, toy):
-        eve = token("eve@example.org")
-        gone = deliver(eve, every_task(0), agent="eve's", model="Сlaude 9")  # a Cyrillic С
-        withdraw(uuid=stored(gone).uuid, token=eve, reason="misspelt", as_of=AS_OF)
-        deliver(ada, every_task(1), agent="mine", model="Claude 9")
-        with refused(AgentMismatch, "looks_like_another", match="reads like 'Claude 9'"):
-            deliver(token("bob@example.org"), every_task(1), agent="bob's", model="С1aude 9")
-
     def test_what_nobody_may_know_of_yet_refuses_nothing(self, ada, toy):
         eve, until = token("eve@example.org"), f"{AS_OF + timedelta(days=9):%Y-%m-%d}"
         deliver(eve, every_task(0), agent="hidden", model="Stealth 2", embargo_until=until)
