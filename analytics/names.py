@@ -20,6 +20,7 @@ from unicodedata import category, decomposition, normalize
 from unicodedata import name as unicode_name
 
 LETTERS = {"Ll", "Lt", "Lu", "Lo", "Nd", "Nl", "No"}
+DOTS = "•‣∙⋅⊙⊚⦁⦿"
 NOT_STATED = "not stated"  # as files say of a scaffold or a model
 MARK = "\u200e"  # stands around letters that are written from right to left
 
@@ -62,17 +63,15 @@ def letters(name: str) -> str:
 
 def mark_in(name: str) -> str:
     """Return the first symbol or styled letter, as ●, 𝐯 and ᴠ, which next to a name may pass for a mark."""
-    return next((sign for sign in name if sign > "ÿ" and sign != "™" and _may_be_mark(sign)), "")
+    return next((sign for sign in name if sign > "ÿ" and sign not in "™℠" and _may_be_mark(sign)), "")
 
 
 def _may_be_mark(sign: str) -> bool:
     made_of, kind = decomposition(sign), category(sign)
     if kind in {"So", "Sk"}:
         return not made_of.startswith("<compat>")  # as № and ㈱
-    is_styled = made_of.startswith(("<font>", "<super>", "<sub>")) or "SMALL CAPITAL" in unicode_name(
-        sign, ""
-    )
-    return is_styled and kind in {"Lu", "Ll", "Lm"}
+    is_styled = made_of.startswith("<font>") or "SMALL CAPITAL" in unicode_name(sign, "")
+    return sign in DOTS or (is_styled and kind in {"Lu", "Ll"})
 
 
 @cache

@@ -181,11 +181,11 @@ def may_know(*, benchmark: Benchmark, name: str, by: User) -> bool:
 
 
 def check_no_marks(benchmark: Benchmark, described: AgentDescription) -> None:
-    """Refuse names that may pass for a mark of the board, unless an agent there has them."""
+    """Refuse names that may pass for a mark of the board, unless an agent there has them or had them."""
     faults = []
     for field, text in described._asdict().items():
-        known = benchmark.agents.filter(**{MADE_OF.get(field, field): text})
-        if (sign := mark_in(text)) and not known.exists():
+        known = Q(**{MADE_OF.get(field, field): text}) | Q(aliases__name=text)
+        if (sign := mark_in(text)) and not benchmark.agents.filter(known).exists():
             rule = f"has the sign {sign} (U+{ord(sign):04X}), as a mark of the board; use plain letters"
             faults.append(Fault(None, "agent" if field == "name" else field, excerpt(text), rule))
     if faults:

@@ -127,8 +127,8 @@ LEGEND = {
     "Possible score %": "The score if all missing results failed, and if all passed.",
     "≤": "Upper bound, because each task has one trial.",
     UNBELIEVED: "Implausible cost, not used. It is 0 or below a fiftieth of the median. The median is that "
-    "of verified agents if five state a cost. With fewer, and costs of other agents, it is the lower "
-    "quartile of all. Costs of other agents are also implausible below one cent per full run.",
+    "of verified agents if five state a cost. Costs of other agents are also implausible below one cent per "
+    "full run.",
     "ICC": "Intraclass correlation: how alike repeated trials of a task are, from 0 to 1.",
 }
 HIDDEN, IN_PART = "hidden", "in part"
@@ -324,11 +324,8 @@ def believed(
     """
     whole = [key for key in costs if key not in in_part] or list(costs)
     of_verified = [key for key in whole if key in verified]
-    if of_verified == whole or len(of_verified) >= N_VERIFIED:
-        usual = median([costs[key] for key in of_verified] or [0.0])
-    else:  # half of the agents may be a few accounts'
-        usual = sorted(costs[key] for key in whole)[len(whole) // 4]
-    least = usual / IMPLAUSIBLE
+    usual = of_verified if len(of_verified) >= N_VERIFIED else whole
+    least = median([costs[key] for key in usual] or [0.0]) / IMPLAUSIBLE
     return {
         key: cost
         for key, cost in costs.items()

@@ -76,7 +76,7 @@ def test_a_name_is_like_itself_in_any_case(name):
         ("Solo ✅", "✅"),
         ("ᴠᴇʀɪꜰɪᴇᴅ", "ᴠ"),
         ("𝐯erified", "𝐯"),
-        ("ᵛ", "ᵛ"),
+        ("Solo ⦁", "⦁"),
     ],
 )
 def test_a_name_that_may_pass_for_a_mark(name, sign):
@@ -95,6 +95,7 @@ def test_a_name_that_may_pass_for_a_mark(name, sign):
         "हिन्दी ไทย",
         "Acme™ ®",
         "Loop → 7 × 8",
+        "xʷməθkʷəy̓əm Lᵖ",
     ],
 )
 def test_a_name_of_any_alphabet_has_no_mark(name):

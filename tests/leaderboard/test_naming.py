@@ -6,12 +6,13 @@ import pytest
 from django.core.management import call_command
 
 from leaderboard.catalog.models import Agent, AgentAlias, Benchmark
-from leaderboard.catalog.services import AgentMismatch
-from leaderboard.errors import Conflict, Missing, Refusal
+from leaderboard.catalog.services import AgentDescription, AgentMismatch
+from leaderboard.errors import Conflict, Faulty, Missing, Refusal
 from leaderboard.operations import services
 from leaderboard.operations.corrections import unload_latest
 from leaderboard.operations.naming import (
     agent_named,
+    check_no_marks,
     merge,
     rename,
 )
@@ -45,6 +46,14 @@ class TestRename:
         assert set(lines_of(first)) - set(lines_of(second)) == {"a03"}
         assert lines_of(second)["Aster"].at["full"].score == lines_of(first)["a03"].at["full"].score
         assert first.entries.get(name="a03").agent == agent("Aster")
+
+    def test_a_sign_in_an_old_name_is_no_mark_of_the_board(self, toy):
+        renamed("a03", "★ Aster")
+        renamed("★ Aster", "Aster")
+        described = AgentDescription("★ Aster", "Loop", "Model")
+        check_no_marks(toy, described)
+        with pytest.raises(Faulty):
+            check_no_marks(toy, described._replace(name="★ Other"))
 
     def test_while_a_board_is_computed_the_board_is_computed_anew(self, toy, monkeypatch):
         answered, n_before = services.compute_standings, toy.boards.count()

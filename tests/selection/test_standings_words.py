@@ -421,14 +421,6 @@ def test_a_cost_below_a_fiftieth_of_the_median_is_not_believed():
     assert [row["Cost"] for row in table.rows(standings(*lines))] == ["?", "?", "$100", "$100"]
 
 
-def test_dear_agents_that_nobody_verified_blank_no_costs_of_others():
-    stated = {f"honest {i}": 1.0 for i in range(3)} | {f"dear {i}": 100.0 for i in range(8)} | {"free": 0.015}
-    found = standings(
-        *(line(name, 1, 0.5, cost=cost, trust="self_reported") for name, cost in stated.items())
-    )
-    assert stated.keys() - terms.costs(found).keys() == {"free"}
-
-
 def test_what_stands_for_a_cost_that_is_not_believed_is_explained_where_it_stands():
     at = {"full": AtTarget(rank=1, score=0.5)}
     stated = {"a": 1.0, "b": 100.0, "c": 100.0}
