@@ -20,7 +20,7 @@ from unicodedata import category, decomposition, normalize
 from unicodedata import name as unicode_name
 
 LETTERS = {"Ll", "Lt", "Lu", "Lo", "Nd", "Nl", "No"}
-DOTS = "•‣∙⋅⊙⊚⦁⦿"
+DOTS = "•‣∙⋅⋆⊙⊚⦁⦿"
 NOT_STATED = "not stated"  # as files say of a scaffold or a model
 MARK = "\u200e"  # stands around letters that are written from right to left
 

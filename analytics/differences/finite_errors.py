@@ -165,8 +165,8 @@ def _own(
     repeats = _with_repeats(s2, n_trials, 0, noise.mean_q, k)
     if not n_one or (noise.omega is None and 2 * s2.size >= n_cells):
         repeats, n_one = _with_repeats(s2, n_trials, n_one, noise.mean_q, k), 0
-    if s2.size >= N_TASKS_OMEGA and repeats[0].df < MIN_DF_REPEATS:
-        # So few degrees of freedom would widen the rank ranges of all others.
+    if s2.size >= N_TASKS_OMEGA and not MIN_DF_REPEATS <= repeats[0].df < math.inf:
+        # They would widen the rank ranges of all others; or, never different, order equal agents.
         return _own(name, score, replace(row, one_trial=True), noise, n_cells)
     if not n_one:
         return repeats, "repeated trials"

@@ -175,7 +175,7 @@ def _sentences(
     if sensitivity is not None:
         yield (
             f"The {levels['judge']} judges differ by {100 * math.sqrt(sensitivity):.1f} points (standard "
-            "deviation of their means). Scores of agents with different judges also differ by that."
+            "deviation of their means). This adds to differences of agents that have different judges."
         )
 
 

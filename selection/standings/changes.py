@@ -155,7 +155,7 @@ def changes_text(changes: Changes) -> str:
         (len(changes.now_unranked), "lost the rank"),
         (len(changes.withdrawn), "was withdrawn" if len(changes.withdrawn) == 1 else "were withdrawn"),
         (len(changes.left), "left"),
-        (changes.n_corrected, "had results corrected"),
+        (changes.n_corrected, "had results or costs corrected"),
     )
     parts = [f"{n:,} {verb}" for n, verb in counts if n]
     if not parts:

@@ -231,5 +231,5 @@ def _against_random(judged: Verdict) -> str:
         )
     points = f"{words.percent(abs(difference))} points, SE {words.percent(se)}"
     how = "does better:" if difference < 0 else "gets only"
-    how = how if is_clear(difference, se) else "is not clearly different:"
+    how = how if is_clear(difference, se) else "does about as well:"
     return f"A random subset of the same size {how} {share}% (difference {points})."

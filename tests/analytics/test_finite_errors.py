@@ -60,6 +60,13 @@ def two_trials(n_tasks, n_different):
     return measured(Row(np.where(differ, 0.5, 1.0), np.where(differ, 0.5, 0.0), np.full(n_tasks, 2.0)))
 
 
+def test_repeats_that_never_differ_count_as_one_trial():
+    # ν says nothing of them. Σ = 15, p̃ = 17/19.
+    result = error_of(two_trials(15, 0), TrialNoise(0.6, 0.1))
+    assert result.variance == pytest.approx(0.6 * 17 / 19 * 2 / 19 / 15, rel=1e-14)
+    assert result.df == 14
+
+
 def test_repeats_of_fewer_than_four_degrees_of_freedom_count_as_one_trial():
     # q̄ is nearly 0, so that ν = 5·(15/19)², 3.1. Σ = 12.5, p̃ = 14.5/19.
     agent = two_trials(15, 5)

@@ -83,7 +83,7 @@ def test_rounding_is_no_difference_between_strategies():
     told = validation(temporal=own | {"spread": left}, loao=own)
     found = verdict(told, "mid_range")
     assert found.better is None
-    assert "A random subset of the same size is not clearly different: 96.0%" in found.sentence
+    assert "A random subset of the same size does about as well: 96.0%" in found.sentence
     assert "does as well in all 2 tests" in random_text(told, "mid_range")
 
 
@@ -114,8 +114,8 @@ def test_two_agents_in_time_say_less_than_twelve_left_out():
     ("random", "se", "said"),
     [
         (0.012, 0.004, "gets only 94.8% (difference 1.2 points, SE 0.4)."),
-        (0.008, 0.004, "is not clearly different: 95.2% (difference 0.8 points, SE 0.4)."),
-        (-0.008, 0.004, "is not clearly different: 96.8% (difference 0.8 points, SE 0.4)."),
+        (0.008, 0.004, "does about as well: 95.2% (difference 0.8 points, SE 0.4)."),
+        (-0.008, 0.004, "does about as well: 96.8% (difference 0.8 points, SE 0.4)."),
         (-0.012, 0.004, "does better: 97.2% (difference 1.2 points, SE 0.4)."),
         (0.012, None, "gets 94.8%. The uncertainty of the difference could not be estimated."),
         (-0.012, None, "gets 97.2%. The uncertainty of the difference could not be estimated."),

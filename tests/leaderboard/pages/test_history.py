@@ -141,8 +141,8 @@ class TestSince:
         recomputed()
         latest, corrected, *_ = rows_of(client.get("/b/toy/history"), "versions")
         assert latest[1].startswith("1 agent was withdrawn.")
-        assert corrected[1] == "1 agent had results corrected."
-        assert "1 agent had results corrected." in text_of(client.get("/b/toy/v3?since=2"))
+        assert corrected[1] == "1 agent had results or costs corrected."
+        assert "1 agent had results or costs corrected." in text_of(client.get("/b/toy/v3?since=2"))
 
     def test_a_renamed_agent_neither_comes_nor_goes(self, client, two):
         Agent.objects.filter(name="a00").update(name="renamed")

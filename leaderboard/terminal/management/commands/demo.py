@@ -184,8 +184,9 @@ def load_file(
     call_command("migrate", verbosity=0)
     slug = slugify(re.sub(r"\W", " ", flat.benchmark))[:100] or "benchmark"
     report = store(flat, slug=slug)
-    after = changed_policy(benchmark=benchmark_of(slug), values=settings_in(settings))
-    if {"missing", "universe"} & changes(policy_in_force(after.benchmark), after).keys():
+    before = policy_in_force(benchmark_of(slug))
+    after = changed_policy(benchmark=before.benchmark, values=settings_in(settings))
+    if ("missing" if before.universe is None else "universe") in changes(before, after):
         report = replace(report, decided=())
     stdout.write(summary(report, dry_run=False) + notes(flat, report=report))
     return slug
