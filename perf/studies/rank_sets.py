@@ -65,6 +65,8 @@ class Case:
         The first of the measured ones are linked; the others come on top.
     passed : (float, float)
         Between which pass rates lie.
+    n_steady : int
+        Of the tasks: each is passed by all in every trial, or failed, in turn.
     unlike : str
         "noisier" or "calmer" for single-trial agents unlike the others, else empty.
     """
@@ -75,6 +77,7 @@ class Case:
     n_linked: int = 0
     n_calibrated: int = 0
     passed: tuple[float, float] = (0.1, 0.9)
+    n_steady: int = 0
     unlike: str = ""
 
     @property
@@ -100,6 +103,8 @@ HALVES = (1,) * 8 + (5,) * 7
 CASES = (
     *(Case(f"R = {r}", (r,) * 15) for r in (2, 3, 5, 10)),
     Case("R = 2, 15 tasks", (2,) * 15, n_tasks=15),
+    Case("R = 2, 3 of 15 tasks vary", (2,) * 15, n_tasks=15, n_steady=12),
+    Case("R = 2, 3 of 50 tasks vary", (2,) * 15, n_tasks=50, n_steady=47),
     Case("R = 5, 15 tasks", (5,) * 15, n_tasks=15),
     Case("R = 5, 165 tasks", (5,) * 15, n_tasks=165),
     Case("R = 1 and 5", HALVES),
@@ -155,6 +160,7 @@ def rates_of(case: Case, n_boards: int, *, n_draws: int | None = None) -> Rates:
 def ranked(case: Case, rng: Generator, *, seed: int, n_draws: int) -> RankSets:
     """Rank one board."""
     p = rng.uniform(*case.passed, case.n_tasks)
+    p[: case.n_steady] = np.arange(case.n_steady) % 2
     measured = [_tried(case, rng, i, p) for i in range(len(case.trials))]
     residuals = _residuals(rng, N_RESIDUALS)
     s2 = float(np.mean(residuals**2))
