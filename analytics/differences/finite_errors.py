@@ -162,13 +162,12 @@ def _own(
     if row.trial_variances is not None and row.n_trials is not None and not row.one_trial:
         known = valid & ~np.isnan(row.trial_variances)
         s2, n_trials, n_one = row.trial_variances[known], row.n_trials[known], int((valid & ~known).sum())
-    repeats = _with_repeats(s2, n_trials, 0, noise.mean_q, k)
-    if not n_one or (noise.omega is None and 2 * s2.size >= n_cells):
-        repeats, n_one = _with_repeats(s2, n_trials, n_one, noise.mean_q, k), 0
+    is_whole = not n_one or (noise.omega is None and 2 * s2.size >= n_cells)
+    repeats = _with_repeats(s2, n_trials, n_one if is_whole else 0, noise.mean_q, k)
     if s2.size >= N_TASKS_OMEGA and not MIN_DF_REPEATS <= repeats[0].df < math.inf:
         # They would widen the rank ranges of all others; or, never different, order equal agents.
         return _own(name, score, replace(row, one_trial=True), noise, n_cells)
-    if not n_one:
+    if is_whole:
         return repeats, "repeated trials"
     rate, omega = (score * k + 2) / (k + 4), 1.0 if noise.omega is None else noise.omega
     kind = "upper bound" if noise.omega is None else "variance function"

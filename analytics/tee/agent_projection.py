@@ -111,8 +111,7 @@ def advice(
     n_tasks: int,
     sensitivity: float | None,
     groups: Mapping[str, Any] | None = None,
-    judged_twice: bool = False,
-    shared: bool = False,
+    judged: Literal["", "one", "several"] = "",
 ) -> dict[str, Any]:
     """Compare what twice as many levels of each measured facet would do to an agent's standard error.
 
@@ -122,15 +121,15 @@ def advice(
     levels: levels of "prompt" and "judge" that were seen.
     sensitivity: σ_λ² of the panel of judges; None where one judge ran.
     groups: of `task_groups`; by default tasks are independent.
-    judged_twice: several judges scored one trial, so that agent × task holds the noise of trials.
-    shared: of several trials of a task, so that the residual holds noise that judges of one trial share.
+    judged: how many trials of a task several judges scored: agent × task then holds the noise of trials, and
+        with several trials the residual holds noise that judges of one trial share.
     Returns: ``now``, the standard error by estimand; ``changes`` by estimand, each with ``change``, ``se``
         and ``share`` of the standard error now, the best first; ``unknown``, what was seen at one level;
         ``sentences``.
     """
-    repeated = "agent:task" in variances and not judged_twice
+    repeated = "agent:task" in variances and not judged
     measured = [facet for facet in FACETS if levels.get(facet, 1) > 1 and f"agent:{facet}" in variances]
-    measured = [facet for facet in measured if not (shared and facet == "judge")]
+    measured = [facet for facet in measured if (judged, facet) != ("several", "judge")]
     unknown = [f"{facet}s" for facet in FACETS if facet not in measured]
     design = {"N": n_tasks, "R": 1, "V": 1, "M": 1, "H": 1}
     variances, estimands = by_groups(variances, groups), shown_estimands(groups)

@@ -245,8 +245,7 @@ def _fitted(
             n_tasks=n_tasks,
             sensitivity=sensitive,
             groups=groups,
-            judged_twice=bool(judged),
-            shared=judged == "several",
+            judged=judged,
         ),
         "logit": _logit(fitted, outcomes),
     }

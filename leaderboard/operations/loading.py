@@ -101,7 +101,7 @@ def load(
 
     Rows that are stored already are skipped. A row that contradicts what is stored is a fault, or with
     `replace` supersedes the submission that holds it, as a row with another cost does; a failure of the
-    harness contradicts nothing. Subset `versions` that were exported beside the file are taken over by a
+    harness contradicts nothing. Subset `versions` that were exported with the file are taken over by a
     benchmark that has none. With `own`, agents of the file that submitters own are the operators' from now
     on, described as in the file; what submitters stored of them is withdrawn.
     """
@@ -436,7 +436,7 @@ class _Load:
     def _with_stored_details(self) -> np.ndarray:
         """(n_rows,) bool: the stored outcome is to get another cost, number of tokens or time.
 
-        What is stored beside an outcome and not to be replaced goes into its row.
+        What else is stored of an outcome, and is not to be replaced, goes into its row.
         """
         matched, remeasured = self.matched, np.zeros(self.matched.flat.n_rows, bool)
         is_held = matched.same & matched.flat.valid & (matched.holder > 0)

@@ -90,12 +90,15 @@ def test_other_columns_of_what_is_stored_stay(db, run, file):
     run("load", str(file), "--benchmark", "toy")
     file.write_text("\n".join([f"{head},cost_usd,note", *(f"{row},1,x" for row in rows)]) + "\n")
     printed = run("load", str(file), "--benchmark", "toy").splitlines()
-    stay = "Notes and other columns of results already stored stay as they are, costs too without --replace."
-    assert printed[1:-1] == [f"{stay} To replace notes, unload those submissions and load this file again."]
+    stay = "of results already stored stay as they are. To replace them,"
+    assert printed[1:-1] == [
+        f"Costs, tokens and times {stay} load this file again with --replace.",
+        f"Notes {stay} unload those submissions and load this file again.",
+    ]
     assert not OutcomeDetail.objects.exists()
-    assert "320 replaced (320 only in cost, tokens or time)" in run(
-        "load", str(file), "--benchmark", "toy", "--replace"
-    )
+    replaced = run("load", str(file), "--benchmark", "toy", "--replace")
+    assert "320 replaced (320 only in cost, tokens or time)" in replaced
+    assert "stay as they are" not in replaced
 
 
 def test_what_people_say_is_no_metadata(db, run, file):

@@ -103,7 +103,7 @@ class Command(ServiceCommand):
         else:
             report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace, own=own)
         stored = [one.flat for one in imported]
-        text = summary(report, dry_run=dry_run) + notes(*stored, report=report)
+        text = summary(report, dry_run=dry_run) + notes(*stored, report=report, replace=replace)
         self.stdout.write("".join(map(read_as, imported)) + text)
         if not dry_run:
             # what was stored and does not count as it stands
@@ -248,7 +248,7 @@ def put_back(
         )
 
 
-def notes(*files: FlatFile, report: LoadReport) -> str:
+def notes(*files: FlatFile, report: LoadReport, replace: bool = False) -> str:
     """Say what became of the other columns; those of results that are stored already stay as they were."""
     lines = []
     for flat in files:
@@ -256,11 +256,11 @@ def notes(*files: FlatFile, report: LoadReport) -> str:
         metadata = FileMetadata(flat)
         if metadata.taken:
             lines.append(f"\nOther columns stored: {', '.join(metadata.taken)}.")
-        if report.n_same and (flat.measured or metadata.flat.metadata):
-            lines.append(
-                "\nNotes and other columns of results already stored stay as they are, costs too without "
-                "--replace. To replace notes, unload those submissions and load this file again."
-            )
+        stay = "of results already stored stay as they are. To replace them,"
+        if report.n_same and flat.measured and not replace:
+            lines.append(f"\nCosts, tokens and times {stay} load this file again with --replace.")
+        if report.n_same and metadata.flat.metadata:
+            lines.append(f"\nNotes {stay} unload those submissions and load this file again.")
         if not report.n_new + report.n_replaced:
             continue
         if labels := [name for name in metadata.flat.metadata if name in metadata.flat.labels]:
