@@ -171,8 +171,8 @@ class Record:
 
     @property
     def telling_noise(self) -> Mask:
-        """Complete agents by whose trials the noise of others is judged, (n_agents,); see `vouched_alone`."""
-        return vouched_alone(self.complete, self._vouched)
+        """Complete agents by whose trials the noise of others is judged, (n_agents,): those vouched for."""
+        return self.complete & self._vouched
 
     @property
     def telling(self) -> Mask:

@@ -262,7 +262,7 @@ def trials(
         )
         for n in sorted({1, 2, most})
     )
-    why = _why_unknown(k, n_repeat_often(*cells, one_trial=once)) if omega is None else ""
+    why = _why_unknown(record, k, n_repeat_often(*cells, one_trial=once)) if omega is None else ""
     return TrialsAdvice(most, omega, omega is None, options, n_conditions, why)
 
 
@@ -276,13 +276,14 @@ def _beyond(record: Record, facets: Sequence[Facet], n_trials: int) -> float:
     return sum(term.variance for terms in of_agents for term in terms) / len(rows)
 
 
-def _why_unknown(k: int, n_often: int) -> str:
+def _why_unknown(record: Record, k: int, n_often: int) -> str:
     if k < N_TASKS_OMEGA:
         return f"these are upper bounds: an estimate needs {N_TASKS_OMEGA} ranking tasks, and there are {k}"
     if n_often >= N_AGENTS_OMEGA:
         return "these are upper bounds: agents with repeated trials pass all of these tasks, or none"
     so_far = f" ({n_often} so far)" if n_often else ""
+    whose = "" if all(one.vouched for one in record.about) else " that are verified or of a trusted account"
     return (
-        f"for an estimate instead of an upper bound, run {N_AGENTS_OMEGA} agents {N_TRIALS_OMEGA} times on "
-        f"{N_TASKS_OMEGA} ranking tasks{so_far}"
+        f"for an estimate instead of an upper bound, run {N_AGENTS_OMEGA} agents{whose} {N_TRIALS_OMEGA} times "
+        f"on {N_TASKS_OMEGA} ranking tasks{so_far}"
     )

@@ -180,8 +180,9 @@ def test_trial_noise_is_that_of_complete_agents_on_the_targets_tasks():
     assert pairs(record, target="full").omega != pytest.approx(omega)
 
 
-def test_three_that_were_submitted_do_not_tell_the_noise_of_all_that_were_loaded():
-    """Twenty of one trial, three whose three trials hardly differ: these tell it beside four loaded."""
+@pytest.mark.parametrize("n_loaded", [0, 4, 20])
+def test_three_that_were_submitted_do_not_tell_the_noise_of_all_others(n_loaded):
+    """Twenty of one trial, three whose three trials hardly differ: these tell it where they are vouched for."""
     rng = np.random.default_rng(6)
     outcomes = (rng.random((23, 60)) < np.linspace(0.3, 0.7, 23)[:, None]).astype(float)
     n_trials, spread = np.ones((23, 60)), np.full((23, 60), NAN)
@@ -189,13 +190,16 @@ def test_three_that_were_submitted_do_not_tell_the_noise_of_all_that_were_loaded
     outcomes[20:, :2], spread[20:, :2] = 1 / 3, 1 / 3  # one of three passes
     found = record_of(outcomes, submitted=[20, 21, 22])
     table = replace(found.table, n_trials=n_trials, n_valid=n_trials.astype(np.int32), trial_variances=spread)
-    loaded = replace(found, table=table, complete=np.ones(23, bool))
-    assert pairs(loaded, target="full").omega is None
-    about = tuple(replace(one, vouched=i < 4) for i, one in enumerate(loaded.about))
-    few = replace(loaded, operator=np.arange(23) < 4, about=about)
+
+    def omega(vouched):
+        about = tuple(replace(one, vouched=i in vouched) for i, one in enumerate(found.about))
+        record = replace(found, table=table, complete=np.ones(23, bool), about=about)
+        return pairs(record, target="full").omega
+
+    assert omega(range(n_loaded)) is None
     rates = outcomes[20:].mean(axis=1)
     by_hand = 3 * 2 / 3 / (60 * rates * (1 - rates)).sum()
-    assert pairs(few, target="full").omega == pytest.approx(by_hand)
+    assert omega({*range(n_loaded), 20, 21, 22}) == pytest.approx(by_hand)
 
 
 def test_tasks_are_resampled_once_where_two_targets_ask_the_same(monkeypatch):
