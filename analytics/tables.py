@@ -392,7 +392,7 @@ def _read_parquet(path: Path, options: TableOptions, limits: Limits) -> Any:
     if len(heads) > MAX_HEADS:
         raise _too_many_heads(len(heads))
     parts = [pandas.DataFrame([heads], dtype=str)]
-    for batch in parquet_rows.text_batches(path, limits, MAX_TEXT_CELLS):
+    for batch in parquet_rows.text_batches(path, replace(limits, n_cells=MAX_TEXT_CELLS)):
         parts.append(pandas.DataFrame({i: column.to_pandas() for i, column in enumerate(batch.columns)}))
     cells = pandas.concat(parts, ignore_index=True).fillna("").map(_normalize_space)
     if "" not in options.columns.values():  # pandas' numbers of rows

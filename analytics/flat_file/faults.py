@@ -128,6 +128,7 @@ class Limits:
     n_rows: rows at fault included.
     n_name_characters: of the distinct names of all columns together.
     n_metadata_bytes: of all metadata together; None where only `n_bytes` bounds them.
+    n_cells: rows times columns; where they are limited, metadata count with their column's name in each row.
     n_settings: of prompt variant, judge, temperature and run together; None: as many as there are rows.
     n_averaged: trials that means stand for, where these are more than 20 a row; None: as many as `n_rows`.
     memory: bytes that the process which decodes Parquet may take; None: this one decodes.
@@ -139,6 +140,7 @@ class Limits:
     n_metadata_bytes: int | None
     n_settings: int | None
     n_averaged: int | None = None
+    n_cells: int | None = None
     memory: int | None = None
 
     def check_bytes(self, n: int) -> None:
@@ -158,6 +160,12 @@ class Limits:
         """Refuse `n` rows if they are too many."""
         if n > self.n_rows:
             raise refuse(f"the file has more than {self.n_rows:,} rows; split it")
+
+    def check_cells(self, n: int) -> None:
+        """Refuse `n` cells if they are too many."""
+        if self.n_cells is not None and n > self.n_cells:
+            cells = f"{self.n_cells:,} cells (rows × columns)"
+            raise refuse(f"the file has more than {cells}; leave out columns, or split it")
 
     def check_averaged(self, n: int, n_rows: int) -> None:
         """Refuse `n` trials of rows that are means if they are too many."""
@@ -184,4 +192,4 @@ class Limits:
 FILE = Limits(512 << 20, 10_000_000, 2_000_000, None, None)
 SUBMISSION = Limits(16 << 20, 20_000, 200_000, 64 << 10, 500, 20_000)
 # a file of one agent, from a stranger
-DELIVERED = Limits(512 << 20, 2_000_000, 200_000, 64 << 20, 500, 20_000, memory=2 << 30)
+DELIVERED = Limits(512 << 20, 2_000_000, 200_000, 64 << 20, 500, 20_000, 20_000_000, memory=2 << 30)

@@ -26,6 +26,8 @@ from analytics.flat_file.table import RowBatch, Table
 from analytics.flat_file.values import can_be_text, column_as_text, header_faults, is_text, n_bytes_as_text
 
 N_RECORDS = 10_000  # in a batch
+MAX_PIECES = 20_000  # columns of a group of rows: each takes time, however short
+GROUP_ROWS = 1_000  # with which a group may be one of any number
 BATCH_BYTES = 16 << 20  # of text in a batch, where its rows are of equal length
 SPOOLED_BYTES = 16 << 20  # of a source that cannot be wound, before a temporary file takes over
 MAX_SECONDS = 60  # of a processor, for a process that decodes
@@ -67,19 +69,14 @@ def heads(path: Path) -> list[str]:
         return list(parquet.read_schema(path).names)
 
 
-def text_batches(path: Path, limits: Limits, n_cells: int) -> Iterator[Any]:
-    """Read a Parquet file with any columns: batches of columns of text, null where null or empty.
-
-    n_cells: more are refused before they are read.
-    """
+def text_batches(path: Path, limits: Limits) -> Iterator[Any]:
+    """Read a Parquet file with any columns: batches of columns of text, null where null or empty."""
     with path.open("rb") as file:
         with _refusing_damage():
             parquet = _opened(file, limits)
             footer, schema = parquet.metadata, parquet.schema_arrow
         if faults := list(kind_faults(schema)):
             raise FlatFileError(faults)
-        if (n := footer.num_rows * footer.num_columns) > n_cells:
-            raise refuse(f"the table has {n:,} cells, more than the limit of {n_cells:,}; split it")
         n = 0
         for batch in _texts(parquet, schema.names, limits):
             n += len(batch)
@@ -123,7 +120,11 @@ def _opened(file: Any, limits: Limits) -> Any:
 
     footer = parquet.read_metadata(file)
     limits.check_rows(footer.num_rows)
-    limits.check_ratio(footer.num_rows * footer.num_columns, file.seek(0, os.SEEK_END))  # a comma a cell
+    limits.check_cells(n_cells := footer.num_rows * footer.num_columns)
+    limits.check_ratio(n_cells, file.seek(0, os.SEEK_END))  # a comma a cell
+    if footer.num_row_groups * footer.num_columns > max(MAX_PIECES, n_cells // GROUP_ROWS):
+        groups = f"{footer.num_row_groups:,} row groups for {footer.num_rows:,} rows"
+        raise refuse(f"the file has {groups}; write it again in groups of at least {GROUP_ROWS:,} rows")
     limits.check_bytes(sum(max(footer.row_group(i).total_byte_size, 0) for i in range(footer.num_row_groups)))
     schema = footer.schema.to_arrow_schema()
     named = [name for name, kind in zip(schema.names, schema.types, strict=True) if is_text(kind)]

@@ -98,6 +98,7 @@ class Table:
         self.limits = limits
         self.only = only
         self.fixed: dict[str, tuple[Any, tuple[str, ...], Any]] = {}  # text, others for the same, value
+        self.n_cells = 0
         self.n_metadata_bytes: dict[str, int] = {}
         self.faults = Faults()
         self.aliases: dict[str, str] = {}
@@ -159,6 +160,8 @@ class Table:
 
     def add(self, batch: RowBatch) -> None:
         """Check a batch column by column, tell its faults, and keep its values."""
+        self.n_cells += len(batch.rows) * len(batch.columns)
+        self.limits.check_cells(self.n_cells)
         batch = batch if self.only is None else _of_benchmark(batch, self.only, self.names["benchmark"])
         if self.fixed:
             batch = self._with_fixed(batch)
@@ -255,6 +258,8 @@ class Table:
             self.texts.setdefault(name, []).append((self.n, texts))
         if name not in KNOWN:
             n_bytes = pc.sum(pc.binary_length(texts)).as_py() or 0
+            if self.limits.n_cells is not None:
+                n_bytes += len(name.encode()) * (len(texts) - texts.null_count)
             self.n_metadata_bytes[name] = self.n_metadata_bytes.get(name, 0) + n_bytes
             return
         kind = self._kind(name)

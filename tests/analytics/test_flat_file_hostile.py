@@ -315,7 +315,7 @@ def test_parquet_of_a_stranger_is_decoded_within_bounds(tmp_path, make):
 def test_parquet_of_long_texts_is_decoded_in_pieces(tmp_path):
     path = parquet_of(tmp_path / "file.parquet", 9_000, pa.array(["x" * 59_000]), compression="zstd")
     assert path.stat().st_size < 4_000
-    with pytest.raises(FlatFileError, match="the rows hold 531,000,000 bytes of metadata"):
+    with pytest.raises(FlatFileError, match="the rows hold 531,036,000 bytes of metadata"):
         read(path, as_of=AS_OF, limits=replace(DELIVERED, memory=700 << 20))
 
 
@@ -323,7 +323,46 @@ def test_parquet_of_more_cells_than_its_bytes_can_hold_is_not_decoded(tmp_path):
     blank = pa.DictionaryArray.from_arrays(np.zeros(1_000_000, np.int32), pa.array([""]))
     parquet.write_table(pa.table({f"c{i}": blank for i in range(40)}), tmp_path / "file.parquet")
     with pytest.raises(FlatFileError, match="250 times larger; send it uncompressed, or as CSV"):
-        read(tmp_path / "file.parquet", as_of=AS_OF, limits=DELIVERED)
+        read(tmp_path / "file.parquet", as_of=AS_OF, limits=FILE)
+
+
+def constants(others: dict[str, str], n: int) -> pa.Table:
+    texts = dict(zip(COLUMNS, ("b", "a", "s", "m", "", "t", "1", "1"), strict=True)) | others
+    same = np.zeros(n, np.int32)
+    return pa.table(
+        {name: pa.DictionaryArray.from_arrays(same, pa.array([text])) for name, text in texts.items()}
+    )
+
+
+def test_a_stranger_sends_only_so_many_cells_whatever_stands_in_them(tmp_path):
+    """Each column of a file takes memory for each row, and a constant one hardly any byte of Parquet."""
+    parquet.write_table(constants({f"c{i}": "" for i in range(56)}, 400_000), tmp_path / "a.parquet")
+    assert (tmp_path / "a.parquet").stat().st_size < 100_000
+    with gzip.open(tmp_path / "a.csv.gz", "wb", 6) as file:
+        file.writelines(wide(b"", 10))
+        file.write((b"b,a,s,m,,t,1,1" + b"," * 56 + b"\n") * 320_000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for name in ("a.parquet", "a.csv.gz"):
+        with pytest.raises(FlatFileError, match=r"more than 20,000,000 cells \(rows × columns\); leave out"):
+            read(tmp_path / name, as_of=AS_OF, limits=DELIVERED)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 << 10  # KiB
+
+
+def test_metadata_of_a_stranger_count_with_the_names_of_their_columns(tmp_path):
+    """Each row is stored with them."""
+    notes = {"n" * 254 + f"{i}": "x" for i in range(3)}
+    parquet.write_table(constants(notes, 100_000), tmp_path / "a.parquet")
+    with pytest.raises(FlatFileError, match="the rows hold 76,800,000 bytes of metadata, 25,600,000 of them"):
+        read(tmp_path / "a.parquet", as_of=AS_OF, limits=DELIVERED)
+
+
+def test_a_parquet_file_of_very_many_groups_of_rows_is_not_decoded(tmp_path):
+    table = _table(dict.fromkeys(COLUMNS[:6], "x"), 3_000, pa.array(["y"]))
+    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=1)
+    rule = "has 3,000 row groups for 3,000 rows; write it again in groups of at least 1,000 rows"
+    for limits in (DELIVERED, FILE):
+        with pytest.raises(FlatFileError, match=rule):
+            read(tmp_path / "a.parquet", as_of=AS_OF, limits=limits)
 
 
 def rows_of_parquet(tmp_path, n):
