@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 from django.middleware import http
 from django.template.loader import render_to_string
 from django.urls import include, path
+from django.utils.cache import patch_vary_headers
 from django.views import defaults
 
 from leaderboard.api.errors import DATABASE_UNAVAILABLE, MEDIA_TYPE, RETRY_AFTER, problem_page
@@ -60,10 +61,17 @@ handler404 = _page_or_problem(HTTPStatus.NOT_FOUND, defaults.page_not_found)
 
 
 class ConditionalGetMiddleware(http.ConditionalGetMiddleware):
-    """Django's answer to If-Match has no body; under /api/ it is problem+json, too."""
+    """Django's answer to If-Match has no body; under /api/ it is problem+json, too.
+
+    Gives a 304 what the gzip middleware, which sees no content of it, would give the whole answer.
+    """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         response = super().process_response(request, response)
+        if response.get("ETag", "").startswith('"'):
+            response["ETag"] = f"W/{response['ETag']}"
+        if response.status_code == HTTPStatus.NOT_MODIFIED:
+            patch_vary_headers(response, ("Accept-Encoding",))
         status = HTTPStatus.PRECONDITION_FAILED
         is_empty = response.status_code == status and request.path.startswith("/api/")
         return problem_page(status) if is_empty else response

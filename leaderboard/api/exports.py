@@ -130,6 +130,7 @@ class OutcomesDownload(DownloadView):
         etag = f'W/"{about.data_version}.{about.shown_version}.{policy.number}.{kind}"'
         # Here, where what is open can be closed; the middleware would leave it open.
         if unchanged := get_conditional_response(request._request, etag=etag):
+            unchanged["ETag"] = etag
             return unchanged
         outcomes = OutcomeRows(snapshot, costs=policy.show_costs)
         headers = self.headers_of(request, f"{about.slug}-outcomes") | {"ETag": etag}

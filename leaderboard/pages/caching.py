@@ -77,7 +77,7 @@ def cached_page(*known: str, of_data: bool = False, reads: Tables = ()) -> Calla
             key = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
             tag = f'W/"{key[:32]}"'  # weak, as it is of the page and not of bytes that may be compressed
             if unchanged := get_conditional_response(request, etag=tag):
-                unchanged["ETag"], unchanged["Vary"] = tag, VARY["Vary"]
+                unchanged["ETag"] = tag
                 return unchanged
             page = _stored_page(key)
             if page is None:

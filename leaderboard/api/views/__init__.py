@@ -71,7 +71,7 @@ class BaseEndpoint(APIView):
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Response:
         answer: Response = super().finalize_response(request, response, *args, **kwargs)
         if not answer.has_header("Cache-Control"):
-            is_open = self.is_read and not getattr(request, "auth", None) and answer.status_code == 200
+            is_open = self.is_read and not getattr(request, "auth", None) and answer.status_code in (200, 304)
             answer["Cache-Control"] = "public, max-age=0, must-revalidate" if is_open else "private, no-store"
         return answer
 

@@ -53,9 +53,9 @@ class OneBoard(BaseEndpoint):
         if older:
             made_from += [older.pk, self.benchmark.data_version]
         tag = f'"{hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:32]}"'
-        not_modified = get_conditional_response(self.request._request, etag=tag, last_modified=last_modified)
-        if not_modified is not None:
-            return not_modified
+        if unchanged := get_conditional_response(self.request._request, tag, last_modified):
+            unchanged["ETag"] = tag
+            return unchanged
         content = visible(board)
         if older:
             changes = dict(vars(changes_since(older, board)))

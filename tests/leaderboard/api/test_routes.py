@@ -559,6 +559,21 @@ def test_a_board_that_has_not_changed_is_not_sent_again(ask, client, kept):
     assert ask("board", **{"If-None-Match": tag})["Cache-Control"] == "private, no-store"
 
 
+@pytest.mark.parametrize("accepted", ["identity", "gzip"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("board", "anonymous"), ("board", OPERATOR), ("board-numbered", "anonymous"), ("tasks", "anonymous")],
+)
+def test_what_has_not_changed_has_the_headers_of_the_whole(ask, name, kind, accepted):
+    """Those that RFC 9110 names in 15.4.5."""
+    whole = ask(name, kind=kind, **{"Accept-Encoding": accepted})
+    known = {"If-None-Match": whole["ETag"], "Accept-Encoding": accepted}
+    unchanged = ask(name, kind=kind, **known)
+    assert unchanged.status_code == 304
+    for header in ("Cache-Control", "Content-Location", "ETag", "Expires", "Vary"):
+        assert unchanged.headers.get(header) == whole.headers.get(header), header
+
+
 def test_what_changed_since(ask, kept):
     assert kept.board.number == 2
     told = ask("board", query={"since": 1}).json()
