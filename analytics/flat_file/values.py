@@ -33,6 +33,7 @@ MAX_WHOLE = 2**53  # beyond it a float64 no longer holds every whole number
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 
 NUMBER = r"^-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+NOT_ZERO = r"^-?[0.]*[1-9]"
 CONTROL = r"\p{Cc}"
 # Drawn as nothing or as a blank, though Unicode counts them among letters, marks and symbols, or has yet to
 # assign them: blank ones and the default ignorable code points (DerivedCoreProperties.txt).
@@ -84,11 +85,12 @@ def weights_in(weights: str, open_model: str) -> str:
 
 
 def numbers(texts: Any) -> FloatArray:
-    """Read plain decimal numbers; NaN where a text is none (``1_000``, ``0x1``, ``nan``, `` 1``)."""
+    """Read plain decimal numbers; NaN where a text is none (``1_000``, ``0x1``, ``nan``, ``1e-400``)."""
     plain = pc.match_substring_regex(texts, NUMBER)
     values = pc.cast(pc.if_else(plain, texts, pa.scalar(None, pa.string())), pa.float64())
     read: FloatArray = values.fill_null(np.nan).to_numpy(zero_copy_only=False)
-    return read + 0.0  # −0 becomes 0
+    too_small = (read == 0) & pc.match_substring_regex(texts, NOT_ZERO).to_numpy(zero_copy_only=False)
+    return np.where(too_small, np.nan, read) + 0.0  # −0 becomes 0
 
 
 def check_number(texts: Any, *, high: float, whole: bool = False) -> tuple[FloatArray, Mask]:
@@ -175,6 +177,8 @@ def number_rule(what: str, text: str) -> str:
         return f"{what}; leave a missing value empty"
     if re.fullmatch(r"-?[0-9]+,[0-9]+", word):
         return f"{what}; write a point, not a comma"
+    if re.match(NUMBER, word) and re.match(NOT_ZERO, word) and not float(word):
+        return f"{what}; this is too small for a number: write 0"
     return what
 
 
