@@ -7,10 +7,11 @@ reverse; it is read as a table of people is (`analytics.tables`).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -143,12 +144,15 @@ def _with_known_names(frame: Any, columns: Mapping[str, str]) -> Any:
 def _read_long(
     frame: Any, options: "TableOptions", constants: dict[str, object], benchmark: str, as_of: datetime
 ) -> FlatFile:
-    from analytics.tables import count_trials
+    from analytics.tables import NUMBERS, count_trials, read_decimals, read_outcomes
 
     _check_columns(list(frame.columns))
     frame = frame.rename(columns=aliases_in(list(frame.columns))).reset_index(drop=True)
-    if "outcome" in frame and (options.percent or frame["outcome"].dtype.kind in "Ob"):
-        frame["outcome"] = _outcomes(frame["outcome"], percent=options.percent)
+    readers = dict.fromkeys(NUMBERS, read_decimals)
+    readers["outcome"] = partial(read_outcomes, percent=options.percent)
+    for name in frame.columns.intersection(readers):
+        if frame[name].dtype.kind in "Ob" or (options.percent and name == "outcome"):
+            frame[name] = _read_texts(frame[name], readers[name])
     wanted = np.ones(len(frame), dtype=np.bool_)
     if benchmark and "benchmark" in frame:
         wanted &= frame["benchmark"].eq(benchmark).to_numpy(dtype=np.bool_)
@@ -170,15 +174,13 @@ def _read_long(
     return _checked(frame, constants, as_of, np.flatnonzero(wanted) + 1)
 
 
-def _outcomes(column: Any, *, percent: bool) -> Any:
-    """Read words, percentages, true and false as numbers; what is neither stays, to be refused."""
-    from analytics.tables import read_outcomes
-
+def _read_texts(column: Any, read: Callable[[Any], Any]) -> Any:
+    """Read a column's values as texts; what has none stays, to be refused."""
     values = column.astype(object)
     known = values[values.notna()]
     texts = known.map(lambda value: text_of(value.item() if isinstance(value, np.generic) else value))
     texts = texts[texts.map(lambda text: isinstance(text, str))].astype(str)
-    values[texts.index] = read_outcomes(texts.str.split().str.join(" "), percent=percent)
+    values[texts.index] = read(texts.str.split().str.join(" "))
     return values
 
 

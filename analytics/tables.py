@@ -73,7 +73,8 @@ NOT_NAMES = {
     *("cost", "price", "time", "duration", "tokens", "steps", "rank", "index", "#"),
 }
 PERCENT = re.compile(r"([0-9]+(?:[.,][0-9]+)?) ?%")
-DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]+")
+NUMBERS = ("temperature", *LABELS, *MEASURED)
+DECIMAL_COMMA, THOUSANDS = re.compile(r"[0-9]+,[0-9]+"), re.compile(r"[1-9][0-9]{0,2},[0-9]{3}")
 DIVIDE = "divide a count by its number of trials"
 OF_HUNDRED = re.compile(r"[0-9]{1,3}(?:[.,][0-9]+)?")  # 57.3, of a hundred
 UNEVEN = re.compile("Expected ([0-9]+) fields in line ([0-9]+), saw ([0-9]+)")  # as pandas says it
@@ -680,7 +681,9 @@ def _check_dates(body: Any, under: Mapping[int, str]) -> None:
 
 def _read_values(table: _Table, epoch: date, options: TableOptions) -> tuple[Any, RowNumbers, int]:
     blank_is = options.blank
-    frame = table.frame.assign(outcome=read_outcomes(table.frame["outcome"], percent=options.percent))
+    outcome = read_outcomes(table.frame["outcome"], percent=options.percent)
+    others = {name: read_decimals(table.frame[name]) for name in NUMBERS if name in table.frame}
+    frame = table.frame.assign(outcome=outcome, **others)
     if "submitted_at" in frame:
         frame["submitted_at"] = frame["submitted_at"].map(
             lambda text: (
@@ -720,7 +723,14 @@ def read_outcomes(texts: Any, *, percent: bool) -> Any:
         if len(plain) and plain.max() <= 1:
             raise refuse("no outcome is above 1, so they are no percentages; leave --percent out")
         texts = texts.where(~texts.str.fullmatch(OF_HUNDRED), texts + "%")
-    return texts.map(_read_outcome)
+    return read_decimals(texts).map(_read_outcome)
+
+
+def read_decimals(texts: Any) -> Any:
+    """Write a point for a decimal comma, except where every comma of the column may part thousands."""
+    has_comma = texts.str.fullmatch(DECIMAL_COMMA)
+    may_part = texts[has_comma].str.fullmatch(THOUSANDS).all()
+    return texts if may_part else texts.where(~has_comma, texts.str.replace(",", "."))
 
 
 def _read_outcome(text: str) -> str:
@@ -730,7 +740,7 @@ def _read_outcome(text: str) -> str:
     if percent := PERCENT.fullmatch(text):
         share = Decimal(percent[1].replace(",", ".")) / 100
         return f"{share:f}" if share <= 1 else text
-    return TRUTH_WORDS.get(word) or (text.replace(",", ".") if DECIMAL_COMMA.fullmatch(text) else text)
+    return TRUTH_WORDS.get(word) or text
 
 
 def _locate(faults: Sequence[Fault], table: _Table) -> Iterator[Fault]:

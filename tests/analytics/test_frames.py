@@ -192,6 +192,8 @@ READ = [1, 0, 1, 0, 0.75, 0.5, 1, 0, 1, 0, 1, 0.25]
 def test_words_and_percentages_are_read_as_in_a_table():
     frame = pd.DataFrame({"agent": "a", "task": [f"t{i:02d}" for i in range(12)], "outcome": WORDS})
     np.testing.assert_array_equal(OutcomeTable.from_frame(frame).means, [READ])
+    costs = flat_of(small(cost_usd=["0,5", "1,250", 2, None])).measured["cost_usd"]
+    np.testing.assert_array_equal(costs, [0.5, 1.25, 2, np.nan])
     assert OutcomeTable.from_frame(small(outcome=[True, False, True, True])).means.tolist() == [
         [1, 1],
         [1, 0],

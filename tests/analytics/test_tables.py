@@ -338,6 +338,19 @@ def test_trials_and_failures_of_the_harness_in_a_long_table(tmp_path):
     assert "blank" not in note
 
 
+def test_decimal_commas_are_read_in_every_column_of_numbers(tmp_path):
+    text = "agent;task;outcome;cost_usd;temperature\nA;x;0,5;0,125;0,7\nB;x;1,000;1,250;1\n"
+    flat, _ = read_table(written(tmp_path / "a.csv", text), as_of=AS_OF)
+    assert (flat.outcome.tolist(), flat.measured["cost_usd"].tolist()) == ([0.5, 1.0], [0.125, 1.25])
+    assert [setting.temperature for setting in flat.settings] == [0.7, 1.0]
+
+
+@pytest.mark.parametrize("values", ["1,000;2", "1;1,250"])
+def test_commas_that_may_part_thousands_are_not_guessed_at(tmp_path, values):
+    path = written(tmp_path / "a.csv", f"agent;task;outcome;cost_usd\nA;x;{values}\nB;x;0;20\n")
+    assert "; write a point, not a comma" in refusal(path)
+
+
 @pytest.mark.parametrize("column", ["run", "trial"])
 def test_a_wide_table_may_have_several_rows_of_an_agent(tmp_path, column):
     path = written(tmp_path / "a.csv", f"agent;{column};x;y\nA;1;1;0\nB;1;0;1\nA;2;1;1\nB;2;0;0\n")
