@@ -90,7 +90,10 @@ def test_a_validation_that_runs_or_failed_is_said(client, toy):
     run = begin(kind="validate", lane=Lane.LONG, due=Due(toy), claim=uuid4(), as_of=AS_OF)
     beat(run, n_done=12, n_total=57, as_of=AS_OF)
     text = text_of(client.get("/b/toy/validity"))
-    assert "A validation is running since 2026-06-01 12:05 UTC: 12 of 57 steps done, " in text
+    assert "A validation is running since 2026-06-01 12:05 UTC: 12 of 57 steps done, last update" in text
+    beat(run, n_done=57, n_total=57, as_of=AS_OF)
+    text = text_of(client.get("/b/toy/validity"))
+    assert "57 of 57 steps done, final calculations are running, last update" in text
     end(run, status=JobStatus.FAILED, error="secret detail", as_of=AS_OF)
     text = text_of(client.get("/b/toy/validity"))
     assert "The last validation failed at 2026-06-01 12:05 UTC." in text
