@@ -60,21 +60,24 @@ class FlatFileError(CoreError):
     faults: the first 1,000 in row order; faults of the whole file stand first.
     n_faults: their number, those beyond the first 1,000 included.
     name: the file's name, where it is known.
+    note: how the rows of the faults count, where an editor would count them otherwise.
     """
 
-    def __init__(self, faults: Sequence[Fault], n_faults: int | None = None, name: str | None = None) -> None:
-        self.faults = tuple(faults)
+    def __init__(
+        self, faults: Sequence[Fault], n_faults: int | None = None, name: str | None = None, note: str = ""
+    ) -> None:
+        self.faults, self.note = tuple(faults), note
         self.n_faults = len(self.faults) if n_faults is None else n_faults
         self.name = name
-        super().__init__(self.faults, self.n_faults, name)
+        super().__init__(self.faults, self.n_faults, name, note)
 
     def __str__(self) -> str:
-        what = self.name or "the flat file"
+        what, note = self.name or "the flat file", f". {self.note}" if self.note else ""
         if self.n_faults == 1:
-            return f"{what} is refused: {self.faults[0]}"
+            return f"{what} is refused: {self.faults[0]}{note}"
         listed = " ".join(f"({i}) {fault}" for i, fault in enumerate(self.faults[:N_LISTED], 1))
         more = f" and {self.n_faults - N_LISTED:,} more" if self.n_faults > N_LISTED else ""
-        return f"{what} is refused for {self.n_faults:,} faults: {listed}{more}"
+        return f"{what} is refused for {self.n_faults:,} faults: {listed}{more}{note}"
 
 
 def refuse(rule: str) -> FlatFileError:

@@ -65,7 +65,9 @@ def read(
                     progress(opened.meter.n_read, opened.n_bytes)
         return contents(table)
     except FlatFileError as error:
-        raise FlatFileError(error.faults, error.n_faults, called) from None
+        is_shifted = table.counts_without_header and any(fault.row for fault in error.faults)
+        note = "Rows count without the header." if is_shifted else ""
+        raise FlatFileError(error.faults, error.n_faults, called, note) from None
 
 
 def from_records(

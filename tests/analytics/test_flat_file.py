@@ -746,7 +746,8 @@ def test_a_thousand_faults_are_listed_and_all_are_counted():
         'big.csv is refused for 6,001 faults: (1) row 2, outcome "2": an outcome is a number'
         ' from 0 to 1 (2) row 2, cost_usd "-1":'
         " cost_usd is a number from 0 to 1e12, or empty"
-        ' (3) row 3, outcome "2": an outcome is a number from 0 to 1 and 5,998 more'
+        ' (3) row 3, outcome "2": an outcome is a number from 0 to 1 and 5,998 more.'
+        " Rows count without the header."
     )
 
 

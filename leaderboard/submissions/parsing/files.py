@@ -98,7 +98,7 @@ def read_body(body: object, *, benchmark: str, tasks: Iterable[str], as_of: date
     return Body(body, flat, sha256)
 
 
-def together(envelope: list[Fault], rows: Iterable[Fault], n_of_rows: int) -> Faulty:
+def together(envelope: list[Fault], rows: Iterable[Fault], n_of_rows: int, note: str = "") -> Faulty:
     """Tell the faults of the envelope and of the rows, what both tell once; the latter may be more."""
     places, rows = {(one.field, one.row) for one in envelope}, list(rows)
     for key, column in COLUMN.items():
@@ -107,7 +107,7 @@ def together(envelope: list[Fault], rows: Iterable[Fault], n_of_rows: int) -> Fa
     new = [one for one in rows if (one.field, one.row) not in places]
     every = sorted([*envelope, *new], key=lambda one: one.row or 0)
     return Faulty(
-        "The delivery has faults. Nothing was stored.",
+        f"The delivery has faults. Nothing was stored. {note}".rstrip(),
         faults=tuple(every[:MAX_FAULTS]),
         n_faults=len(every) + n_of_rows - len(rows),
     )
@@ -212,7 +212,8 @@ def read_upload(
             flat, notes = _imported(upload, name, options, benchmark=benchmark.slug, tasks=tasks, as_of=as_of)
     except FlatFileError as error:
         faults_once = list(_once(error.faults))
-        raise together(faults, faults_once, error.n_faults - len(error.faults) + len(faults_once)) from None
+        n = error.n_faults - len(error.faults) + len(faults_once)
+        raise together(faults, faults_once, n, error.note) from None
     if faults := [*faults, *_misplaced(flat, known)]:
         raise together(faults, (), 0)
 
@@ -289,12 +290,12 @@ def _misplaced(flat: FlatFile, known: KnownTasks) -> Iterator[Fault]:
     """Tell a second agent, and tasks that are none where no reader has looked."""
     if len(flat.agents) > 1:
         row = int(np.flatnonzero(flat.agent != flat.agent[0])[0])
-        rule = f"a submission holds one agent, and row 1 has {flat.agents[flat.agent[0]]!r}"
-        yield Fault(row + 1, "agent", flat.agents[flat.agent[row]], rule)
+        rule = f"a submission holds one agent, and row {flat.row(0)} has {flat.agents[flat.agent[0]]!r}"
+        yield Fault(flat.row(row), "agent", flat.agents[flat.agent[row]], rule)
     strange = [code for code, name in enumerate(flat.tasks) if known(name)]
     for row in np.flatnonzero(np.isin(flat.task, strange)).tolist() if strange else ():
         name = flat.tasks[flat.task[row]]
-        yield Fault(row + 1, "task", name, known(name) or "")
+        yield Fault(flat.row(row), "task", name, known(name) or "")
 
 
 def _looked_through(file: BinaryIO) -> bytes:

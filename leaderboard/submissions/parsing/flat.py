@@ -52,9 +52,7 @@ def read_outcomes(
             return read_table(path, table, as_of=as_of, only=only, limits=limits, called=called)
         return read(path, as_of=as_of, progress=progress, only=only, limits=limits, name=called), ""
     except FlatFileError as error:
-        has_rows = any(fault.row for fault in error.faults) and not is_table(path, table)
-        rows = " Rows count without the header." if has_rows else ""  # those of a table count with it
-        raise faulty_file(error.name or path.name, error.faults, error.n_faults, rows) from error
+        raise faulty_file(error.name or path.name, error.faults, error.n_faults, error.note) from error
     except FrameRefused as error:
         raise Refusal(str(error)) from error
 
@@ -73,10 +71,11 @@ def check_records(
         return error
 
 
-def faulty_file(called: str, faults: Sequence[Fault], n_faults: int | None = None, rows: str = "") -> Faulty:
+def faulty_file(called: str, faults: Sequence[Fault], n_faults: int | None = None, note: str = "") -> Faulty:
     n = len(faults) if n_faults is None else n_faults
     number = "a fault" if n == 1 else f"{n:,} faults"
-    return Faulty(f"{called} has {number}. Nothing was stored.{rows}", faults=tuple(faults), n_faults=n)
+    message = f"{called} has {number}. Nothing was stored. {note}".rstrip()
+    return Faulty(message, faults=tuple(faults), n_faults=n)
 
 
 def printable(text: str) -> str:

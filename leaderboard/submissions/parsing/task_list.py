@@ -72,9 +72,7 @@ def _whole(path: Path, rule: str, *, row: int | None = None, field: str | None =
 
 def _records(path: Path, text: str) -> Iterator[dict[str, Any]]:
     if text.lstrip().startswith("{"):
-        for number, line in enumerate(io.StringIO(text, newline="\n"), start=1):
-            if not line.strip():
-                continue
+        for number, line in enumerate(filter(str.strip, io.StringIO(text, newline="\n")), start=1):
             try:
                 record = json.loads(line, object_pairs_hook=unique, parse_int=whole_number)
             except (ValueError, RecursionError) as error:

@@ -56,6 +56,25 @@ def faults_of(response):
     return [(one["row"], one["field"]) for one in response.json()["faults"]]
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.ndjson", "a.parquet"])
+def test_rows_of_a_file_with_a_header_are_said_to_count_without_it(submit_token, toy, name):
+    found = rows()
+    found[2]["outcome"] = 2
+    response = send_file(FORMS[f"outcomes{name[1:]}"](found), token=submit_token, name=name)
+    assert faults_of(response) == [(3, "outcome")]
+    assert response.json()["detail"].endswith(
+        "Rows count without the header." if name == "a.csv" else "Nothing was stored."
+    )
+
+
+def test_a_second_agent_is_named_by_its_row_where_a_row_stands_for_several_trials(submit_token, toy):
+    agent = dict.fromkeys(("scaffold", "model"), "x")
+    found = [row | agent | {"agent": "a", "n_averaged": 3, "outcome": 1} for row in rows(3)]
+    found[2]["agent"] = "b"
+    response = send_file(csv_of(found), {}, token=submit_token)
+    assert faults_of(response) == [(3, "agent")]
+
+
 def test_weights_beside_a_file_and_in_it_agree(submit_token, toy):
     table = csv_of(rows(open_model="false"))
     response = send_file(table, AGENT | {"agent.weights": "open"}, token=submit_token)
