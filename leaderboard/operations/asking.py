@@ -29,9 +29,10 @@ N_NAMED = 10
 IN_ORDER = "earlier submissions count first, with their lowest results if they are not whole runs"
 
 
-def asked_tasks(benchmark: Benchmark) -> list[int] | None:
+def asked_tasks(policy: Policy) -> list[int] | None:
     """Ids of the active tasks of the subset, once it is fixed and the policy asks for it alone; None: all."""
-    if benchmark.full_runs_only_at or policy_in_force(benchmark).assignment != Assigning.SUBSET:
+    benchmark = policy.benchmark
+    if benchmark.full_runs_only_at or policy.assignment != Assigning.SUBSET:
         return None
     if (subset := active_subset(benchmark)) is None:
         return None
@@ -209,14 +210,14 @@ def store_decision(assignment: Assignment) -> WalkState:
 
 def step_of(assignment: Assignment, trial: TrialDelivery | None = None) -> WalkState:
     assert assignment.study is not None
-    benchmark = assignment.agent.benchmark
-    policy, names = policy_in_force(benchmark), dict(benchmark.tasks.values_list("id", "name"))
+    delivered, means = means_so_far(assignment, trial)
+    names = dict(assignment.agent.benchmark.tasks.values_list("id", "name"))
     return step(
         assignment.study,
         tasks_run=[names[pk] for pk in assignment.tasks],
-        means=means_so_far(assignment, trial),
-        active=set(names_asked(policy, None).values()),
-        **_draws(assignment.agent, policy),
+        means=means,
+        active=set(delivered.tasks.values()),
+        **_draws(assignment.agent, delivered.policy),
     )
 
 
@@ -235,13 +236,15 @@ def _draws(agent: Agent, policy: Policy) -> dict[str, Any]:
     }
 
 
-def means_so_far(assignment: Assignment, trial: TrialDelivery | None = None) -> dict[str, float | None]:
-    """Mean outcomes of the tasks that are there whole, by all that stands, as the board counts."""
+def means_so_far(
+    assignment: Assignment, trial: TrialDelivery | None = None
+) -> tuple[AgentContext, dict[str, float | None]]:
+    """Mean outcomes of the tasks that are there whole, by all that stands, as the board counts; and that."""
     agent = assignment.agent.merged_into_id or assignment.agent_id
     outcomes, new = trial or (live_outcomes([agent]), None)
     policy = policy_in_force(assignment.agent.benchmark)
     delivered = agent_context(agent, standing_submissions(agent, new), policy)
-    return means_of(outcomes, delivered, n_trials=assignment.n_trials)
+    return delivered, means_of(outcomes, delivered, n_trials=assignment.n_trials)
 
 
 def staged_summary(

@@ -186,7 +186,7 @@ def _wanted(agent: Agent, policy: Policy) -> Assignment:
     if policy.assignment == Assigning.FULL:
         asked.reason = "the policy asks every agent for all tasks"
         return asked
-    is_staged, of_subset = policy.assignment == Assigning.STAGED, asking.asked_tasks(benchmark)
+    is_staged, of_subset = policy.assignment == Assigning.STAGED, asking.asked_tasks(policy)
     in_batches = is_staged and (subset is not None or asking.usable_study(benchmark) is not None)
     if not (of_subset or in_batches):
         board = benchmark.boards.order_by("-number").first()
@@ -235,10 +235,13 @@ def find_assignment(
         if assignment := agent.assignments.filter(uuid=named).first():
             return assignment
         raise Conflict("`assignment` must name an assignment of the same agent.", code="not_its_assignment")
-    before = Assignment.objects.filter(submissions__in=replaces).order_by("-id").first()
-    if found := before or _current(agent, as_of) or asking.earlier(agent):
-        return found
-    last = agent.assignments.order_by("-id").first()
+    if before := Assignment.objects.filter(submissions__in=replaces).order_by("-id").first():
+        return before
+    theirs = list(agent.assignments.select_related("study").order_by("-id"))
+    current = [one for one in theirs if one.status == AssignmentStatus.OPEN and one.expires_at > as_of]
+    if found := [*current, *(one for one in theirs if one.mode == Mode.STAGED)]:
+        return found[0]
+    last = theirs[0] if theirs else None
     if last is None or last.status != AssignmentStatus.FULFILLED:
         return None
     is_of_now = last.subset is None or last.subset == active_subset(agent.benchmark)
@@ -304,7 +307,9 @@ def _first_tasks(benchmark: Benchmark, ids: set[int]) -> list[str]:
     return list(named.values_list("name", flat=True)[:N_NAMED])
 
 
-def tasks_asked_for(assignment: Assignment | None, agent: Agent, as_of: datetime) -> list[int] | None:
+def tasks_asked_for(
+    assignment: Assignment | None, agent: Agent, policy: Policy, as_of: datetime
+) -> list[int] | None:
     """Ids of the tasks whose absence leaves the agent without a rank; None: all active tasks.
 
     An agent that runs the rest of a full run gains nothing by a part of it, and loses nothing. One that has
@@ -313,12 +318,12 @@ def tasks_asked_for(assignment: Assignment | None, agent: Agent, as_of: datetime
     """
     is_subset = assignment is None or _is_the_rest(assignment)
     is_over = assignment is not None and assignment.mode != Mode.STAGED and _is_late(assignment, as_of)
-    if (is_subset or is_over) and _owes_a_full_run(agent):
+    if (is_subset or is_over) and _owes_a_full_run(agent, policy):
         if not _live(agent).exclude(asked=None).exists():
             return None
-        return list(asking.names_asked(policy_in_force(agent.benchmark), None))  # beside those named before
+        return list(asking.names_asked(policy, None))  # beside those named before
     if assignment is None or is_subset:
-        return asking.asked_tasks(agent.benchmark)
+        return asking.asked_tasks(policy)
     # Ids of its tasks, and of all of its subset, which is not for the submitter to divide
     if assignment.subset is None:
         return list(assignment.tasks)
@@ -326,7 +331,7 @@ def tasks_asked_for(assignment: Assignment | None, agent: Agent, as_of: datetime
     return [*(pk for pk in of_subset if pk not in assignment.tasks), *assignment.tasks]
 
 
-def _owes_a_full_run(agent: Agent) -> bool:
+def _owes_a_full_run(agent: Agent, policy: Policy) -> bool:
     """Whether a drift request is open, and the agent lacked a task that it was asked for as it was opened."""
     request = open_request(agent.benchmark, RerunKind.DRIFT)
     if request is None:
@@ -338,7 +343,7 @@ def _owes_a_full_run(agent: Agent) -> bool:
     stored = live_outcomes([agent.pk])
     before = stored.filter(pc.is_in(stored["submission"], pa.array(list(tasks_of), pa.int32())))
     named = [pk for tasks in tasks_of.values() for pk in tasks or ()] or None
-    return not asking.names_asked(policy_in_force(agent.benchmark), named).keys() <= _has(before, 1)
+    return not asking.names_asked(policy, named).keys() <= _has(before, 1)
 
 
 def _live(agent: Agent) -> QuerySet[Submission]:

@@ -49,10 +49,10 @@ def check_rows(delivered: DeliveredRows, texts: Texts) -> list[Result]:
         outside = f"{words.counted(n, 'outcome')} on tasks that were not asked for"
         found += _results("coverage", [outside], level=NOTED)
     found += _trials(of)
-    is_assigned = of.assignment or Assignment.objects.filter(submissions__in=list(of.submissions)).exists()
-    if not is_assigned and submission.asked is not None and of.policy.audit_share:
+    if not of.assignment and submission.asked is not None and of.policy.audit_share:
         everything, there = of.names(None).keys(), of.standing["task"].to_pylist()
-        if not (everything <= set(submission.asked) or everything <= set(there)):
+        is_assigned = Assignment.objects.filter(submissions__in=list(of.submissions)).exists()
+        if not (is_assigned or everything <= set(submission.asked) or everything <= set(there)):
             found += _results("audit", [UNAUDITED], level=NOTED)
     found += [*_flags(of), *_fractions(of)]
     links = [(f"links.{name}", pa.array([link])) for name, link in submission.links.items()]

@@ -64,7 +64,8 @@ class DeliveredRows:
     @cached_property
     def unranks(self) -> bool:
         """Whether the agent has no rank until all of what it was asked for is there."""
-        return self.wanted == self.submission.asked and not is_recalled(self.submission.agent_id)
+        is_awaited = not self.is_first and is_recalled(self.submission.agent_id)
+        return self.wanted == self.submission.asked and not is_awaited
 
     @cached_property
     def asked_by_now(self) -> list[int] | None:

@@ -197,10 +197,8 @@ class _Delivery:
         )
         if is_first := not submissions_of(agent).exists():
             naming.check_made_of(agent)
-        if dry_run:
-            left = quotas.remaining(benchmark=benchmark, token=token, agent=agent, as_of=as_of)
-        else:
-            left = quotas.count_one(policy=policy, token=token, agent=agent, as_of=as_of)
+        count = quotas.left_today if dry_run else quotas.count_one
+        left = None if by_operator else count(policy=policy, token=token, agent=agent, as_of=as_of)
         agents = {described.name: agent}
         matched = MatchedRows(
             self.metadata.flat, benchmark=benchmark, agents=agents, task_ids=self.tasks, are_new=is_first
@@ -244,7 +242,7 @@ class _Delivery:
             backdated=self._is_backdated(policy),
             replaces=replaces[0] if replaces else None,
             links={name: link for one in reversed(links) for name, link in one.items()},
-            asked=assignments.tasks_asked_for(assignment, agent, self.as_of),
+            asked=assignments.tasks_asked_for(assignment, agent, policy, self.as_of),
             n_trials=assignments.n_counted(assignment),
             study_id=assignment.study_id if assignment else None,
             embargo_until=embargo,
@@ -369,6 +367,8 @@ def _doubts(of: DeliveredRows, changes: list[StatusChange]) -> Iterator[str]:
             f"{'s as a failure' if submission.n_invalid == 1 else ' as failures'} until an operator confirms "
             "that the harness failed"
         )
+    if of.is_first:
+        return
     after_board = {change.status for change in changes if change.after_board}
     statuses, agent = taking_back(policy), submission.agent
     shown = bool(withheld(policy.benchmark, policy=policy, agent=agent, after_board_alone=True))

@@ -49,10 +49,10 @@ def remaining(
     *, benchmark: Benchmark, token: ApiToken, agent: Agent | None, as_of: datetime
 ) -> Quotas | None:
     """What a token's account and an agent have left on a benchmark; None for operators, who have no bound."""
-    return None if operates(token, benchmark) else _left(policy_in_force(benchmark), token, agent, as_of)
+    return None if operates(token, benchmark) else left_today(policy_in_force(benchmark), token, agent, as_of)
 
 
-def _left(policy: Policy, token: ApiToken, agent: Agent | None, as_of: datetime) -> Quotas:
+def left_today(policy: Policy, token: ApiToken, agent: Agent | None, as_of: datetime) -> Quotas:
     day, of_account, of_agent = _day(as_of), Q(token__user=token.user), Q(agent=agent)
     today = Submission.objects.filter(
         of_account | of_agent,
@@ -66,10 +66,8 @@ def _left(policy: Policy, token: ApiToken, agent: Agent | None, as_of: datetime)
     return Quotas(limits, {name: max(0, limit - n[name]) for name, limit in limits.items()}, day + DAY)
 
 
-def count_one(*, policy: Policy, token: ApiToken, agent: Agent, as_of: datetime) -> Quotas | None:
-    if operates(token, policy.benchmark):
-        return None
-    quotas = _left(policy, token, agent, as_of)
+def count_one(*, policy: Policy, token: ApiToken, agent: Agent, as_of: datetime) -> Quotas:
+    quotas = left_today(policy, token, agent, as_of)
     for name, left in quotas.left.items():
         if not left:
             whose, limit = "an account makes" if name == "account" else "an agent gets", quotas.limits[name]

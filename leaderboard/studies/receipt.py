@@ -111,9 +111,20 @@ class AgentContext:
 
     @cached_property
     def others(self) -> tuple[list[dict[str, Any]], list[Voter]]:
-        """What the other agents ran under each condition, and whose all agents are, where that decides."""
-        latest = list(self.submissions.values())[-1]
-        return cached_conditions(self.policy, self.agent, latest) if self.is_open else ([], [Voter("")])
+        """What the others ran under each condition, as the last recompute read it; whose all agents are.
+
+        The last of these is the agent itself.
+        """
+        benchmark = self.policy.benchmark
+        delivered, trusted = by_agent(deliveries(benchmark, withdrawn=True)), trusted_accounts(benchmark)
+        cached = AgentScores.objects.filter(agent_id__in=delivered, agent__merged_into=None)
+        cached = cached.exclude(agent_id=self.agent).select_related("agent").defer("arrays")
+        rows = list(cached.order_by("agent_id"))
+        voters = [voter_of(one.agent, delivered[one.agent_id], trusted) for one in rows]
+        latest, first = list(self.submissions.values())[-1], delivered.get(self.agent)
+        owner, arrival = latest.agent.owner_id, first[0].arrival if first else NEVER
+        own = Voter(latest.agent.name, str(owner or ""), latest.loaded or owner in trusted, arrival)
+        return [one.content["held"] for one in rows], [*voters, own]
 
     def on_active(self, outcomes: pa.Table) -> pa.Table:
         is_own = pc.is_in(outcomes["submission"], pa.array(list(self.submissions), pa.int32()))
@@ -199,7 +210,7 @@ def _rows(table: pa.Table, of: AgentContext, outcome: np.ndarray, submissions: l
 
 
 def _compare_conditions(source: Mapping[str, Any], of: AgentContext) -> Compared:
-    others, voters = of.others
+    others, voters = of.others if of.is_open else ([], [Voter("")])
     by_temperature = differ_in_temperature(others)
     mine = condition_counts(**source, n_agents=1, by_temperature=by_temperature)
     joint = join_counts([*others, *split(mine)], voters, len(of.tasks), by_temperature)
@@ -239,8 +250,7 @@ def uncounted(outcomes: pa.Table, of: AgentContext) -> list[str]:
     """
     if not several(of.settings.values()):
         return []
-    latest = list(of.submissions.values())[-1]
-    others, voters = cached_conditions(of.policy, of.agent, latest)
+    latest, (others, voters) = list(of.submissions.values())[-1], of.others
     temperatures = differ_in_temperature(others)
     counting, names = counting_of(of.policy, of.subset), of.names
     here = outcomes.filter(pa.array(np.isin(outcomes["task"], list(names))))
@@ -275,24 +285,6 @@ def uncounted(outcomes: pa.Table, of: AgentContext) -> list[str]:
 
 def differ_in_temperature(parts: Iterable[Mapping[str, Any]]) -> bool:
     return any(one[TEMPERATURE] is not None for part in parts for one in part["conditions"])
-
-
-def cached_conditions(
-    policy: Policy, agent: int, latest: Submission
-) -> tuple[list[dict[str, Any]], list[Voter]]:
-    """What the other agents ran under each condition, as the last recompute read it; whose all agents are.
-
-    The last of these is the agent itself, of which `latest` was delivered.
-    """
-    benchmark = policy.benchmark
-    delivered, trusted = by_agent(deliveries(benchmark, withdrawn=True)), trusted_accounts(benchmark)
-    cached = AgentScores.objects.filter(agent_id__in=delivered, agent__merged_into=None)
-    rows = list(cached.exclude(agent_id=agent).select_related("agent").defer("arrays").order_by("agent_id"))
-    voters = [voter_of(one.agent, delivered[one.agent_id], trusted) for one in rows]
-    owner, first = latest.agent.owner_id, delivered.get(agent)
-    arrival = first[0].arrival if first else NEVER
-    own = Voter(latest.agent.name, str(owner or ""), latest.loaded or owner in trusted, arrival)
-    return [one.content["held"] for one in rows], [*voters, own]
 
 
 def several(settings: Iterable[tuple[Any, ...]]) -> bool:

@@ -801,7 +801,7 @@ PROMPTS = [{"prompt_variant": name, "judge": None, "temperature": None} for name
 
 def on_receipt():
     """What the core is told of the agent's outcomes by a receipt."""
-    return means_so_far(Assignment.objects.get())
+    return means_so_far(Assignment.objects.get())[1]
 
 
 def on_board():
