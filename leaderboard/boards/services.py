@@ -3,8 +3,6 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import transaction
-
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.signing import digest
 from leaderboard.catalog.models import Benchmark
@@ -28,13 +26,13 @@ class CalledOtherwise(Exception):
     """An agent was renamed or erased after the data was read that a board rests on."""
 
 
-@transaction.atomic
 def publish(
     *, decided: BoardInputs, standings: Standings, published_at: datetime, every: timedelta = timedelta(0)
 ) -> tuple[Board, bool]:
     """Store the board under the next number, unless the latest has its key, or is made of what is newer.
 
-    Nothing is stored either while the latest board is younger than `every`. Raises CalledOtherwise.
+    In the caller's transaction. Nothing is stored either while the latest board is younger than `every`.
+    Raises CalledOtherwise.
     """
     benchmark = Benchmark.objects.select_for_update(no_key=True).get(pk=decided.benchmark.pk)
     if board := board_with_key(decided):

@@ -274,8 +274,10 @@ def judge_new(*, benchmark: Benchmark, as_of: datetime) -> bool:
 
     Returns whether anything is held or released by it.
     """
-    before = VerifiedReference.objects.get(benchmark=benchmark).judged_upto
+    before = VerifiedReference.objects.defer("arrays", "tasks").get(benchmark=benchmark).judged_upto
     upto = Benchmark.objects.get(pk=benchmark.pk).data_version
+    if upto == before:
+        return False
     changes = StatusChange.objects.filter(submission__agent__benchmark=benchmark)
     events = Verification.objects.filter(submission__agent__benchmark=benchmark)
     since = [

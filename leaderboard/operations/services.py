@@ -192,9 +192,10 @@ def _present(benchmark: Benchmark, as_of: datetime) -> tuple[Snapshot, BoardInpu
 def known_reruns(benchmark: Benchmark, subset: TaskSubset | None) -> Reruns:
     """What a board has to know of rerun requests on the subset in use."""
     recalls = {"request__benchmark": benchmark, "request__kind": RerunKind.RECALL, "arrived_at": None}
-    awaited = RerunAgent.objects.filter(**recalls).order_by("agent_id").values_list("agent_id", flat=True)
-    recalled = tuple(awaited.filter(request__status=RerunStatus.OPEN))
-    late = awaited.filter(request__status=RerunStatus.EXPIRED)
+    awaited = RerunAgent.objects.filter(**recalls).order_by("agent_id")
+    statuses = list(awaited.values_list("agent_id", "request__status"))
+    recalled = tuple(pk for pk, status in statuses if status == RerunStatus.OPEN)
+    late = [pk for pk, status in statuses if status == RerunStatus.EXPIRED]
     # Who was drawn to run the rest, and ran it, has a measured score, unless it took the rest back
     drawn = Assignment.objects.filter(agent__benchmark=benchmark, decisions__contains=[{"stage": DRAWN}])
     in_vain = drawn.exclude(status=AssignmentStatus.OPEN).values_list("agent_id", flat=True)

@@ -356,7 +356,9 @@ def get_or_compute_reference(now: "Snapshot") -> None:
         "is_pass_fail": computed.is_pass_fail,
         "arrays": b"".join([*parts, compressor.flush()]),
     }
-    VerifiedReference.objects.update_or_create(benchmark=now.benchmark, defaults=made)
+    stored = [VerifiedReference(benchmark=now.benchmark, **made)]
+    conflicts: Any = {"unique_fields": ["benchmark"], "update_fields": [*made]}
+    VerifiedReference.objects.bulk_create(stored, update_conflicts=True, **conflicts)
 
 
 def why_implausible(row: AgentRow | None, of: AgentContext) -> str:
