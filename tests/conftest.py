@@ -17,7 +17,7 @@ from django.test import TransactionTestCase
 
 from bandstand_client import Client
 from tests.cluster import HOME, ROOT, alone
-from tests.kept import is_superuser
+from tests.kept import filled, is_superuser
 
 LONGEST = ("test_docs.py", "test_server.py")
 TEMPLATE = f"test_{HOME.name}"
@@ -47,17 +47,11 @@ def empty() -> None:
     if not is_superuser():  # of a server of one's own
         call_command("flush", verbosity=0, interactive=False)
         return
-    with connection.cursor() as cursor:
-        tables = set(connection.introspection.django_table_names(only_existing=True, include_views=False))
-        asked = [
-            f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})"
-            for table in sorted(tables - MADE_BY_MIGRATIONS)
-        ]
-        cursor.execute(" UNION ALL ".join(asked))
-        filled = [table for (table,) in cursor.fetchall()]
-        if filled:
-            # No trigger keeps a row, and no foreign key asks for an order.
-            deleted = "; ".join(f"DELETE FROM {table}" for table in filled)
+    tables = set(connection.introspection.django_table_names(only_existing=True, include_views=False))
+    if held := filled(tables - MADE_BY_MIGRATIONS):
+        # No trigger keeps a row, and no foreign key asks for an order.
+        deleted = "; ".join(f"DELETE FROM {table}" for table in held)
+        with connection.cursor() as cursor:
             cursor.execute(
                 f"SET session_replication_role = replica; {deleted}; RESET session_replication_role"
             )
