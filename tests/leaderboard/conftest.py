@@ -100,13 +100,14 @@ def replayed_twice(monkeypatch):
     monkeypatch.setattr("selection.staged.replay.N_ORDERS", 2)
 
 
+def no_replay(_, rule, *__, **___):
+    return {"rule": rule.words, "figures": None, "verdict": None, "reason": "for this test"}
+
+
 @pytest.fixture
 def unreplayed(monkeypatch):
     """No replays, as where too few agents came; those of a proposal are looked at in `test_replays`."""
-    none = {"figures": None, "verdict": None, "reason": "for this test"}
-    monkeypatch.setattr(
-        "selection.staged.study.replayed", lambda _, rule, *__, **___: {"rule": rule.words} | none
-    )
+    monkeypatch.setattr("selection.staged.study.replayed", no_replay)
 
 
 @pytest.fixture

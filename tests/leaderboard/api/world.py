@@ -17,6 +17,7 @@ from leaderboard.operations.reselections import propose
 from leaderboard.operations.services import check_drift, measure_variance, recompute
 from leaderboard.studies.models import ESTIMATOR_VERSION, StagedStudy
 from tests.kept import stored
+from tests.leaderboard.conftest import no_replay
 from tests.leaderboard.stored_validation import store
 from tests.toys import AS_OF, moved
 
@@ -52,7 +53,7 @@ class World:
         with (
             patch.dict(asks, _get_default=lambda: "subset"),
             patch.dict(estimates, _get_default=lambda: "ridge"),
-            patch("selection.staged.replay.N_SEEDS", 2),  # of the proposal, which nobody looks into
+            patch("selection.staged.study.replayed", no_replay),  # of the proposal, which nobody looks into
         ):
             vars(self).update(stored("a row for every route", self._made))
 
