@@ -328,9 +328,9 @@ class AssignmentOneSerializer(AssignmentRowSerializer):
         return list(names_of(assignment))
 
     def get_staged(self, assignment: Any) -> dict[str, Any] | None:
-        from leaderboard.operations.asking import staged_summary
+        from leaderboard.operations.asking import staged_summary, step_of
 
-        return staged_summary(assignment)
+        return staged_summary(step_of(assignment)) if assignment.study_id else None
 
     def get_submissions(self, assignment: Any) -> list[str]:
         return [str(uuid) for uuid in assignment.submissions.order_by("id").values_list("uuid", flat=True)]

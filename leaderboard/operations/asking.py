@@ -247,17 +247,12 @@ def means_so_far(
     return delivered, means_of(outcomes, delivered, n_trials=assignment.n_trials)
 
 
-def staged_summary(
-    assignment: Assignment, trial: TrialDelivery | None = None, *, dry_run: bool = False
-) -> dict[str, Any] | None:
-    """Score, interval and what is left of a staged assignment; None for another.
+def staged_summary(walk: WalkState, *, dry_run: bool = False) -> dict[str, Any]:
+    """Score, interval and what is left of a staged assignment.
 
     A dry run does not say who is drawn: that is told once the estimate is stored, so that nobody can look for
     outcomes, or an agent, that are not.
     """
-    if assignment.mode != Mode.STAGED:
-        return None
-    walk = step_of(assignment, trial)
     plain = walk.as_plain()
     if dry_run and walk.stage in (STOPPED, DRAWN):
         known, _, _ = walk.sentence.partition("; ")

@@ -1,7 +1,7 @@
 """Assignments: which tasks an agent is asked to run, and whether it has."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from secrets import SystemRandom
 from typing import Any
@@ -25,6 +25,7 @@ from leaderboard.operations.queries import open_request, request_naming
 from leaderboard.studies.models import StagedStudy
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.rules import counting_of, n_audit_tasks
+from leaderboard.studies.staged_steps import WalkState
 from leaderboard.submissions.models import LIVE, Status, Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, submissions_of
 
@@ -377,18 +378,21 @@ def _is_late(assignment: Assignment, as_of: datetime) -> bool:
 
 def link_delivery(
     *, assignment: Assignment, submission: Submission, outcomes: pa.Table, as_of: datetime
-) -> None:
+) -> WalkState | None:
     """Link a delivery to its assignment, which is fulfilled where the agent's outcomes now cover it, and a
-    staged one where enough is known. `outcomes` has their number `n` for each task and condition.
+    staged one where enough is known; returns how far that has come. `outcomes` has their number `n` for each
+    task and condition.
     """
     assignment.submissions.add(submission)
     if assignment.mode == Mode.STAGED:
-        _end_if(assignment, asking.store_decision(assignment).is_over, as_of)
-        return
+        walk = asking.store_decision(assignment)
+        _end_if(assignment, walk.is_over, as_of)
+        return walk
     n = Counter[int]()
     for task, n_outcomes in zip(outcomes["task"].to_pylist(), outcomes["n"].to_pylist(), strict=True):
         n[task] += n_outcomes
     _end_if(assignment, all(n[task] >= assignment.n_trials for task in assignment.tasks), as_of)
+    return None
 
 
 def _end_if(assignment: Assignment, covers: bool, as_of: datetime) -> None:
@@ -400,7 +404,7 @@ def _end_if(assignment: Assignment, covers: bool, as_of: datetime) -> None:
 def summary(
     assignment: Assignment | None,
     as_of: datetime,
-    trial: Callable[[], asking.TrialDelivery],
+    walk: WalkState | None,
     *,
     dry_run: bool,
 ) -> dict[str, Any] | None:
@@ -408,8 +412,8 @@ def summary(
         return None
     plain: dict[str, Any] = {name: getattr(assignment, name) for name in ("mode", "status")}
     plain = {"id": str(assignment.uuid), **plain, "late": bool(lateness(assignment, as_of))}
-    if assignment.mode == Mode.STAGED:
-        plain["staged"] = asking.staged_summary(assignment, trial(), dry_run=dry_run)
+    if walk is not None:
+        plain["staged"] = asking.staged_summary(walk, dry_run=dry_run)
     return plain
 
 

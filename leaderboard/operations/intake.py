@@ -20,10 +20,11 @@ from leaderboard.operations.corrections import not_your_submission
 from leaderboard.operations.delivered import DeliveredRows, split_replaced
 from leaderboard.operations.events import tell_of_arrivals
 from leaderboard.operations.file_metadata import FileMetadata
-from leaderboard.operations.models import Assignment
+from leaderboard.operations.models import Assignment, Mode
 from leaderboard.operations.queries import has_been_shown
 from leaderboard.studies.answers import words
 from leaderboard.studies.receipt import MAX_VOICES, uncounted
+from leaderboard.studies.staged_steps import WalkState
 from leaderboard.submissions.models import LIVE, IdempotencyKey, Judged, Status, StatusChange, Submission
 from leaderboard.submissions.parsing.envelope import Body
 from leaderboard.submissions.parsing.files import Form, UploadedPart, read_body, read_upload
@@ -179,12 +180,20 @@ class _Delivery:
             changes = record([one], reason=reason, judged=judged, taken_back_after_board=after_board)
         if shown and submission.status == Status.ACCEPTED:
             changes[-1].after_board = delivered.is_again
-        if assignment and not dry_run:
-            assignments.link_delivery(
-                assignment=assignment, submission=submission, outcomes=delivered.standing, as_of=as_of
-            )
-        content = self._content(delivered, changes, left, why, keep=not dry_run)
+        walk = self._link(delivered, dry_run=dry_run)
+        content = self._content(delivered, changes, left, why, walk, keep=not dry_run)
         return submission, Receipt(content, replayed=False, left=left), changes
+
+    def _link(self, delivered: DeliveredRows, *, dry_run: bool) -> WalkState | None:
+        assignment, submission = delivered.assignment, delivered.submission
+        if assignment is None:
+            return None
+        if not dry_run:
+            return assignments.link_delivery(
+                assignment=assignment, submission=submission, outcomes=delivered.standing, as_of=self.as_of
+            )
+        is_staged = assignment.mode == Mode.STAGED
+        return asking.step_of(assignment, (delivered.outcomes, submission)) if is_staged else None
 
     def _match(
         self, policy: Policy, *, by_operator: bool, dry_run: bool
@@ -255,6 +264,7 @@ class _Delivery:
         changes: list[StatusChange],
         left: quotas.Quotas | None,
         why_held: str,
+        walk: WalkState | None,
         *,
         keep: bool,
     ) -> dict[str, Any]:
@@ -284,12 +294,7 @@ class _Delivery:
                 *assignments.lateness(delivered.assignment, as_of),
                 *found,
             ],
-            "assignment": assignments.summary(
-                delivered.assignment,
-                as_of,
-                lambda: (replace(delivered).outcomes, submission),  # under the id that it has by now
-                dry_run=not keep,
-            ),
+            "assignment": assignments.summary(delivered.assignment, as_of, walk, dry_run=not keep),
             "embargo_until": submission.embargo_until and submission.embargo_until.isoformat(),
             "checks": results,
             "quota": left and left.as_plain(),

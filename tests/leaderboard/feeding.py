@@ -10,6 +10,7 @@ from django.db import transaction
 
 from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Benchmark, Policy, Visibility
+from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES
 from leaderboard.catalog.services import AgentDescription, ensure_agents, ensure_tasks
 from leaderboard.errors import Refusal
@@ -60,7 +61,8 @@ class Fed:
         rows = rows.filter(pc.invert(pc.is_in(rows["task"], pa.array(has_run, pa.int32()))))
         if not rows.num_rows:
             return False
-        asked = tasks_asked_for(assignment, agent, day) if assignment else None
+        policy = policy_in_force(self.benchmark)
+        asked = tasks_asked_for(assignment, agent, policy, day) if assignment else None
         study = assignment.study_id if assignment else None
         of = {"submitted_at": day, "received_at": day, "loaded": True}
         submission = draft(rows, matched=self.placed, **of, asked=asked, study_id=study)
