@@ -363,7 +363,7 @@ def test_an_alert_joins_the_open_request_and_full_runs_only_opens_none(watched, 
     assert Event.objects.filter(kind="rerun.requested").count() == 1
 
 
-def test_a_field_that_moves_asks_for_no_runs_where_tasks_come_in_batches(watched, toy):
+def test_a_field_that_moves_asks_for_no_runs_where_tasks_come_in_batches(watched, toy, unreplayed):
     from tests.leaderboard.test_reruns import subset_runs
 
     subset_runs(toy, 3)

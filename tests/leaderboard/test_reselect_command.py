@@ -31,7 +31,7 @@ def rows(text, title):
     return [line.split() for line in lines]
 
 
-def test_from_a_proposal_to_a_new_version(drifted, run):
+def test_from_a_proposal_to_a_new_version(drifted, run, unreplayed):
     load_text(csv_text({"new": only("10" * 10, S_FIRST)}))
     assert run() == ("No proposal for toy.\nNext: manage.py reselect toy --propose REASON\n")
     told = run("--propose", "pass rates moved")

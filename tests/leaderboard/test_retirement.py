@@ -151,7 +151,7 @@ def test_boards_go_on_when_all_tasks_of_the_subset_are_retired(db):
     assert without.n_tasks == 20 - len(subset)
     assert not set(in_subset(without)) & set(subset)
     assert set(lines_of(without)) == set(lines_of(before)) - {"newcomer"}
-    assert asked_tasks(benchmark) is None
+    assert asked_tasks(benchmark.policies.get()) is None
     for name in subset:
         restore(task=task_of(benchmark, name), by=None, reason="mended")
     after = recomputed()
