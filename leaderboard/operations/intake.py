@@ -180,20 +180,15 @@ class _Delivery:
             changes = record([one], reason=reason, judged=judged, taken_back_after_board=after_board)
         if shown and submission.status == Status.ACCEPTED:
             changes[-1].after_board = delivered.is_again
-        walk = self._link(delivered, dry_run=dry_run)
+        walk = None
+        if assignment and not dry_run:
+            walk = assignments.link_delivery(
+                assignment=assignment, submission=submission, outcomes=delivered.standing, as_of=as_of
+            )
+        elif assignment and assignment.mode == Mode.STAGED:
+            walk = asking.step_of(assignment, (delivered.outcomes, submission))
         content = self._content(delivered, changes, left, why, walk, keep=not dry_run)
         return submission, Receipt(content, replayed=False, left=left), changes
-
-    def _link(self, delivered: DeliveredRows, *, dry_run: bool) -> WalkState | None:
-        assignment, submission = delivered.assignment, delivered.submission
-        if assignment is None:
-            return None
-        if not dry_run:
-            return assignments.link_delivery(
-                assignment=assignment, submission=submission, outcomes=delivered.standing, as_of=self.as_of
-            )
-        is_staged = assignment.mode == Mode.STAGED
-        return asking.step_of(assignment, (delivered.outcomes, submission)) if is_staged else None
 
     def _match(
         self, policy: Policy, *, by_operator: bool, dry_run: bool

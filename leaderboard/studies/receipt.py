@@ -356,9 +356,7 @@ def get_or_compute_reference(now: "Snapshot") -> None:
         "is_pass_fail": computed.is_pass_fail,
         "arrays": b"".join([*parts, compressor.flush()]),
     }
-    stored = [VerifiedReference(benchmark=now.benchmark, **made)]
-    conflicts: Any = {"unique_fields": ["benchmark"], "update_fields": [*made]}
-    VerifiedReference.objects.bulk_create(stored, update_conflicts=True, **conflicts)
+    VerifiedReference.objects.update_or_create(benchmark=now.benchmark, defaults=made)
 
 
 def why_implausible(row: AgentRow | None, of: AgentContext) -> str:
