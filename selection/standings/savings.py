@@ -284,6 +284,6 @@ def _why_unknown(record: Record, k: int, n_often: int) -> str:
     so_far = f" ({n_often} so far)" if n_often else ""
     whose = "" if all(one.vouched for one in record.about) else " that are verified or of a trusted account"
     return (
-        f"for an estimate instead of an upper bound, run {N_AGENTS_OMEGA} agents{whose} {N_TRIALS_OMEGA} times "
-        f"on {N_TASKS_OMEGA} ranking tasks{so_far}"
+        f"for an estimate instead of an upper bound, run {N_AGENTS_OMEGA} agents{whose} {N_TRIALS_OMEGA} "
+        f"times on {N_TASKS_OMEGA} ranking tasks{so_far}"
     )

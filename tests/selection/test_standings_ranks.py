@@ -182,7 +182,7 @@ def test_trial_noise_is_that_of_complete_agents_on_the_targets_tasks():
 
 @pytest.mark.parametrize("n_loaded", [0, 4, 20])
 def test_three_that_were_submitted_do_not_tell_the_noise_of_all_others(n_loaded):
-    """Twenty of one trial, three whose three trials hardly differ: these tell it where they are vouched for."""
+    """Twenty of one trial, three whose three trials hardly differ: vouched for, these tell it."""
     rng = np.random.default_rng(6)
     outcomes = (rng.random((23, 60)) < np.linspace(0.3, 0.7, 23)[:, None]).astype(float)
     n_trials, spread = np.ones((23, 60)), np.full((23, 60), NAN)
