@@ -101,11 +101,19 @@ def trial_noise(
     n_trials: FloatArray | None,
     *,
     one_trial: Mask | None = None,
+    vouched: Mask | None = None,
 ) -> TrialNoise:
-    """Return ω̂ and q̄ of complete agents on the target's tasks, (n_complete, k), R of some counting as 1."""
+    """Return ω̂ and q̄ of complete agents on the target's tasks, (n_complete, k), R of some counting as 1.
+
+    vouched: without ω̂ of these alone there is none, and it is no less; by default all are vouched for.
+    """
     omega = trial_variance_ratio(means, trial_variances, n_trials, one_trial=one_trial)
     if trial_variances is None or n_trials is None:
         return TrialNoise()
+    if omega is not None and vouched is not None and not vouched.all():
+        others = ~vouched if one_trial is None else ~vouched | one_trial
+        least = trial_variance_ratio(means, trial_variances, n_trials, one_trial=others)
+        omega = least and max(omega, least)
     q = trial_variances / n_trials
     if one_trial is not None:
         q = q[~one_trial]
@@ -182,7 +190,7 @@ def _with_repeats(
     if not n_rep:
         return []
     q, fill = s2 / n_trials, n_one / n_rep
-    prior = mean_q or 0.25 * n_rep / (math.fsum(n_trials) * k)
+    prior = mean_q or max(math.fsum(q) / n_rep, 0.25 * n_rep / (math.fsum(n_trials) * k))
     shrunk = (math.fsum(q) + N_PSEUDO * prior) * n_rep / (n_rep + N_PSEUDO)
     inverse_df = math.fsum((q + fill * s2) ** 2 / (n_trials - 1)) / k**4
     variance = (shrunk + fill * math.fsum(s2)) / k**2

@@ -171,8 +171,8 @@ class Record:
 
     @property
     def telling_noise(self) -> Mask:
-        """Complete agents by whose trials the noise of others is judged, (n_agents,): those vouched for."""
-        return self.complete & self._vouched
+        """Complete agents by whose trials the noise of others is judged, (n_agents,); see `vouched_alone`."""
+        return vouched_alone(self.complete, self.vouched)
 
     @property
     def telling(self) -> Mask:
@@ -180,11 +180,12 @@ class Record:
 
         Those that are vouched for alone, where five or more of them ran all tasks.
         """
-        alone = self.voice & self._vouched
+        alone = self.voice & self.vouched
         return alone if np.count_nonzero(alone & self.ran_all) >= N_VOUCHED else self.voice
 
     @property
-    def _vouched(self) -> Mask:
+    def vouched(self) -> Mask:
+        """Agents that are verified or of a trusted account, (n_agents,)."""
         return np.array([one.vouched for one in self.about], dtype=np.bool_)
 
     def is_direct(self, tasks: CodeArray) -> Mask:

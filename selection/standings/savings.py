@@ -19,13 +19,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
+from analytics.differences.finite_errors import trial_noise
 from analytics.differences.rows import NEVER_MEASURED, Facet, Row, facet_terms
 from analytics.differences.trial_variances import (
     N_AGENTS_OMEGA,
     N_TASKS_OMEGA,
     N_TRIALS_OMEGA,
     n_repeat_often,
-    trial_variance_ratio,
 )
 from analytics.record import TRUST, Record, Trust
 from selection.errors import SelectionError
@@ -240,9 +240,10 @@ def trials(
     """
     if tasks.size < N_TASKS_BOUND or not record.complete.any():
         return None
-    cells, once = telling_cells(record, tasks), one_trial(record)[record.telling_noise]
+    telling, cells = record.telling_noise, telling_cells(record, tasks)
+    once, vouched = one_trial(record)[telling], record.vouched[telling]
     k, n_conditions = tasks.size, max(1, len(record.compared))
-    omega = trial_variance_ratio(*cells, one_trial=once)
+    omega = trial_noise(*cells, one_trial=once, vouched=vouched).omega
     of_complete = np.ix_(np.flatnonzero(record.complete), tasks)
     rates = np.nanmean(record.table.means[of_complete], axis=1)
     binomial = float(np.mean(rates * (1.0 - rates)))
@@ -262,7 +263,7 @@ def trials(
         )
         for n in sorted({1, 2, most})
     )
-    why = _why_unknown(record, k, n_repeat_often(*cells, one_trial=once)) if omega is None else ""
+    why = _why_unknown(record, k, n_repeat_often(*cells, one_trial=once | ~vouched)) if omega is None else ""
     return TrialsAdvice(most, omega, omega is None, options, n_conditions, why)
 
 
@@ -282,7 +283,7 @@ def _why_unknown(record: Record, k: int, n_often: int) -> str:
     if n_often >= N_AGENTS_OMEGA:
         return "these are upper bounds: agents with repeated trials pass all of these tasks, or none"
     so_far = f" ({n_often} so far)" if n_often else ""
-    whose = "" if all(one.vouched for one in record.about) else " that are verified or of a trusted account"
+    whose = "" if record.vouched.all() else " that are verified or of a trusted account"
     return (
         f"for an estimate instead of an upper bound, run {N_AGENTS_OMEGA} agents{whose} {N_TRIALS_OMEGA} "
         f"times on {N_TASKS_OMEGA} ranking tasks{so_far}"

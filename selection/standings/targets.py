@@ -101,9 +101,9 @@ class ErrorModel:
         if key not in self.noises:
             noise = TrialNoise()
             if has_repeats(self.record):
-                means, variances, n_trials = telling_cells(self.record, tasks)
-                once = one_trial(self.record)[self.record.telling_noise]
-                noise = trial_noise(means, variances, n_trials, one_trial=once)
+                telling, cells = self.record.telling_noise, telling_cells(self.record, tasks)
+                once, vouched = one_trial(self.record)[telling], self.record.vouched[telling]
+                noise = trial_noise(*cells, one_trial=once, vouched=vouched)
             self.noises[key] = noise
         return self.noises[key]
 
@@ -177,13 +177,17 @@ def one_trial(record: Record) -> Mask:
 
 def has_repeats(record: Record) -> bool:
     """Whether some agent has two independent trials of a task in one setting."""
-    variances = record.table.trial_variances
-    return variances is not None and bool((~np.isnan(variances))[~one_trial(record)].any())
+    return _repeat(record, np.ones(record.n_agents, dtype=np.bool_))
 
 
 def borrowed_by(record: Record, rules: Rules) -> str:
-    """Return the trial noise of the rules where the record has no repeats of its own; else empty."""
-    return "" if has_repeats(record) else rules.trial_noise
+    """Return the trial noise of the rules where no complete agent that is vouched for repeats; else empty."""
+    return "" if _repeat(record, record.complete & record.vouched) else rules.trial_noise
+
+
+def _repeat(record: Record, agents: Mask) -> bool:
+    variances = record.table.trial_variances
+    return variances is not None and bool((~np.isnan(variances))[agents & ~one_trial(record)].any())
 
 
 def empty_target_result(error_model: ErrorModel, target: Target, n_tasks: int, reason: str) -> TargetResult:

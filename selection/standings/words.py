@@ -518,15 +518,17 @@ def in_no_interval(board: Standings) -> tuple[str, ...]:
 
 def bounded_text(board: Standings, target: str = "") -> str:
     """Say how intervals include trials that were never repeated; empty where some were."""
-    if terms.UNMEASURED["trials"] not in board.not_measured:
+    repeated = terms.UNMEASURED["trials"] not in board.not_measured
+    if board.trial_noise and _has_intervals(board, target):
+        who = "No verified or trusted agent" if repeated else "No agent"
+        return (
+            f"{who} has two valid trials of a task. The intervals use the trial noise of another benchmark "
+            f"({board.trial_noise})."
+        )
+    if repeated:
         return ""
     if not _has_intervals(board, target):
         return "No agent has two valid trials of a task."
-    if board.trial_noise:
-        return (
-            "No agent has two valid trials of a task. The intervals use the trial noise of another benchmark "
-            f"({board.trial_noise})."
-        )
     return "No agent has two valid trials of a task, so the intervals use an upper bound for trial noise."
 
 
@@ -534,11 +536,14 @@ def trial_noise_text(used: str, of_rules: str) -> str:
     """Say that intervals borrow the noise of trials, or that they need not; empty where none is stated."""
     if used:
         return (
-            f"no agent ran a task twice, so intervals and ranks borrow run-to-run noise ({used}). They are "
-            "right if trials vary as much here"
+            "no verified or trusted agent ran a task twice, so intervals and ranks borrow run-to-run noise "
+            f"({used}). They are right if trials vary as much here"
         )
     if of_rules:
-        return f"the stated run-to-run noise ({of_rules}) is not used: agents here have repeated trials"
+        return (
+            f"the stated run-to-run noise ({of_rules}) is not used: verified or trusted agents here have "
+            "repeated trials"
+        )
     return ""
 
 

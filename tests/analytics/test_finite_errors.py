@@ -36,6 +36,11 @@ def test_where_nobody_complete_differs_between_trials_pseudo_cells_have_a_quarte
         assert result.df == 1e6
 
 
+def test_where_nobody_complete_repeats_pseudo_cells_have_the_agents_own_mean():
+    # q = .25, .0625: V = (.3125 + 4·.15625)·2/(2 + 4)/2² = .3125/4: nothing is shrunk towards 0.
+    assert error_of(measured(TWO), TrialNoise()).variance == pytest.approx(0.3125 / 4, rel=1e-14)
+
+
 def test_single_cells_take_the_variance_function_of_the_smoothed_mean():
     # k = 4, Σ = 2, p̃ = ½: one = 2·.6·¼ = .3; repeated (.25 + .0625 + .4)·2/6 = .2375.
     row = Row(np.array([0.5, 0.25, 1, 0.25]), np.array([0.5, 0.25, NAN, NAN]), np.array([2.0, 4, 1, 1]))

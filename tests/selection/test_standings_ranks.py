@@ -189,17 +189,34 @@ def test_three_that_were_submitted_do_not_tell_the_noise_of_all_others(n_loaded)
     n_trials[20:], spread[20:] = 3.0, 0.0
     outcomes[20:, :2], spread[20:, :2] = 1 / 3, 1 / 3  # one of three passes
     found = record_of(outcomes, submitted=[20, 21, 22])
-    table = replace(found.table, n_trials=n_trials, n_valid=n_trials.astype(np.int32), trial_variances=spread)
 
-    def omega(vouched):
+    def omega(vouched, **cells):
         about = tuple(replace(one, vouched=i in vouched) for i, one in enumerate(found.about))
+        table = replace(found.table, n_valid=n_trials.astype(np.int32), n_trials=n_trials, **cells)
         record = replace(found, table=table, complete=np.ones(23, bool), about=about)
         return pairs(record, target="full").omega
 
-    assert omega(range(n_loaded)) is None
+    assert omega(range(n_loaded), trial_variances=spread) is None
     rates = outcomes[20:].mean(axis=1)
     by_hand = 3 * 2 / 3 / (60 * rates * (1 - rates)).sum()
-    assert omega({*range(n_loaded), 20, 21, 22}) == pytest.approx(by_hand)
+    assert omega({*range(n_loaded), 20, 21, 22}, trial_variances=spread) == pytest.approx(by_hand)
+
+
+def test_few_that_are_vouched_for_do_not_make_others_steadier_than_all_are():
+    """Three calm agents of an operator, three of others that repeat as well, each task once of three."""
+    outcomes = np.zeros((8, 60))
+    outcomes[:3, :30], outcomes[:3, 0] = 1.0, 2 / 3
+    outcomes[3:6], outcomes[6:, :30] = 1 / 3, 1.0
+    n_trials, spread = np.full((8, 60), 3.0), np.zeros((8, 60))
+    spread[:3, 0], spread[3:6] = 1 / 3, 1 / 3
+    n_trials[6:], spread[6:] = 1.0, NAN
+    found = record_of(outcomes, submitted=[3, 4, 5, 6, 7])
+    table = replace(found.table, n_valid=n_trials.astype(np.int32), n_trials=n_trials, trial_variances=spread)
+    about = tuple(replace(one, vouched=i < 3) for i, one in enumerate(found.about))
+    record = replace(found, table=table, complete=np.ones(8, bool), about=about)
+    calm, rate = 3 * 1 / 3, (30 - 1 / 3) / 60
+    both = (calm + 3 * 60 / 3) / (3 * 60 * rate * (1 - rate) + 3 * 60 * (1 / 3) * (2 / 3))
+    assert pairs(record, target="full").omega == pytest.approx(both)
 
 
 def test_tasks_are_resampled_once_where_two_targets_ask_the_same(monkeypatch):

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -67,7 +68,21 @@ def test_agents_with_repeats_borrow_nothing_and_the_board_says_so():
     assert found.trial_noise == ""
     assert found.targets == without.targets
     assert found.agents == without.agents
-    assert f"({LENT}) is not used: agents here have repeated trials" in found.notices[0]
+    of_whom = "verified or trusted agents here have repeated trials"
+    assert f"({LENT}) is not used: {of_whom}" in found.notices[0]
+
+
+def test_nobody_unknown_switches_it_off():
+    """An agent that nobody vouches for has two trials of one task."""
+    variances = np.full((16, 60), np.nan)
+    outcomes = board()
+    outcomes[15, 0], variances[15, 0] = 0.5, 0.5
+    record = record_of(outcomes, n_trials=2, trial_variances=variances)
+    about = tuple(replace(one, vouched=i < 15) for i, one in enumerate(record.about))
+    found = answer(replace(record, about=about), RULES)
+    assert found.trial_noise == LENT
+    assert words.bounded_text(found).startswith("No verified or trusted agent has two valid trials")
+    assert found.agents[0].at["full"].source == LENT
 
 
 def test_none_is_borrowed_by_default():
