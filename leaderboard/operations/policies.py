@@ -37,8 +37,6 @@ def changed_policy(*, benchmark: Benchmark, values: Mapping[str, str]) -> Policy
     """Return the policy in force with these fields set, not yet stored; every fault is named at once."""
     before = policy_in_force(benchmark)
     changed, faults = _values(benchmark, values)
-    if before.resolved_from and "missing" in changed:
-        changed = {"universe": None} | changed  # the data decided both together
     in_force = {field: getattr(before, field) for field in RULES}
     policy = Policy(benchmark=benchmark, number=before.number + 1, **(in_force | changed))
     if (policy.missing, policy.universe) == (before.missing, before.universe):

@@ -116,22 +116,12 @@ def test_a_void_result_is_a_failure_and_the_board_says_how_to_undo_it(client, db
 
 def test_each_notice_says_how_it_is_undone_itself(db):
     load_text(csv_text(CASES["absent"][0]), missing="auto")
-    run("policy", "toy", "--set", "missing=zero", "universe=common")
+    run("policy", "toy", "--set", "missing=zero")
     recomputed()
     printed = " ".join(run("standings", "toy").split())
     assert printed.count("To undo") == 1
     assert "tasks are active, those named; left out: " in printed.partition("To undo")[0]
     assert "To undo: `manage.py policy toy --set universe=all`" in printed
-
-
-def test_who_states_what_missing_results_count_as_states_it_of_all_tasks(db):
-    """The data left tasks out and let missing results be gaps: one decision, which one statement replaces."""
-    load_text(csv_text(CASES["absent"][0]), missing="auto")
-    assert policy_in_force(Benchmark.objects.get()).universe
-    printed = run("policy", "toy", "--set", "missing=zero")
-    assert "universe: " in printed
-    policy = policy_in_force(Benchmark.objects.get())
-    assert (policy.missing, policy.universe, policy.resolved_from) == ("zero", None, "")
 
 
 def test_where_nobody_is_ranked_every_face_says_why_once_and_what_to_do(client, db):

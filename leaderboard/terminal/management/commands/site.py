@@ -70,6 +70,9 @@ class Command(ServiceCommand):
         if Path(source).is_file():
             table = table_options(options, benchmark=benchmark)
             settings = options["set"] or []
+            fields = {setting.partition("=")[0] for setting in settings}
+            if "missing" in fields and "universe" not in fields:  # the data decide both, or none
+                settings.append("universe=all")
             slug = load_file(Path(source), table, only, self.stdout, settings)
             if settings:
                 self._call("policy", slug, "--set", *settings)
