@@ -175,6 +175,8 @@ def number_rule(what: str, text: str) -> str:
     word = text.strip().lower()
     if word in ("nan", "na", "n/a", "null", "none", "-", "nat"):
         return f"{what}; leave a missing value empty"
+    if re.fullmatch(r"[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?", word):
+        return f"{what}; write {word.replace(',', '')}, or a point for a decimal comma"
     if re.fullmatch(r"-?[0-9]+,[0-9]+", word):
         return f"{what}; write a point, not a comma"
     if re.match(NUMBER, word) and re.match(NOT_ZERO, word) and not float(word):
