@@ -114,7 +114,9 @@ class OrderedOutcomes:
         lines = self.standings.agents if rest and self.standings else ()
         if any("chosen tasks" in line.marks for line in lines):
             left_out += " Ranking tasks are chosen with estimates for those of them that stopped early."
-        whose = f"the {agents} with results on at least 95% of the tasks{most}"
+        missing_fail = self.standings and self.standings.n_missing_failed
+        failed = ", missing ones counted as failures" if missing_fail else ""
+        whose = f"the {agents} with results on at least 95% of the tasks{failed}{most}"
         return f"{rates} {whose}.{left_out}"
 
 
