@@ -122,9 +122,9 @@ def _opened(file: Any, limits: Limits) -> Any:
     limits.check_rows(footer.num_rows)
     limits.check_cells(n_cells := footer.num_rows * footer.num_columns)
     limits.check_ratio(n_cells, file.seek(0, os.SEEK_END))  # a comma a cell
-    if footer.num_row_groups * footer.num_columns > max(MAX_PIECES, n_cells // GROUP_ROWS):
-        groups = f"{footer.num_row_groups:,} row groups for {footer.num_rows:,} rows"
-        raise refuse(f"the file has {groups}; write it again in groups of at least {GROUP_ROWS:,} rows")
+    most = max(MAX_PIECES // max(footer.num_columns, 1), footer.num_rows // GROUP_ROWS)
+    if (n := footer.num_row_groups) > most:
+        raise refuse(f"the file has {n:,} row groups; write it again with at most {most:,}")
     limits.check_bytes(sum(max(footer.row_group(i).total_byte_size, 0) for i in range(footer.num_row_groups)))
     schema = footer.schema.to_arrow_schema()
     named = [name for name, kind in zip(schema.names, schema.types, strict=True) if is_text(kind)]

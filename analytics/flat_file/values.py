@@ -34,6 +34,7 @@ EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 
 NUMBER = r"^-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 NOT_ZERO = r"^-?[0.]*[1-9]"
+TOO_SMALL = len("1e-324")  # no shorter text has a digit above 0 and is read as 0
 CONTROL = r"\p{Cc}"
 # Drawn as nothing or as a blank, though Unicode counts them among letters, marks and symbols, or has yet to
 # assign them: blank ones and the default ignorable code points (DerivedCoreProperties.txt).
@@ -89,8 +90,10 @@ def numbers(texts: Any) -> FloatArray:
     plain = pc.match_substring_regex(texts, NUMBER)
     values = pc.cast(pc.if_else(plain, texts, pa.scalar(None, pa.string())), pa.float64())
     read: FloatArray = values.fill_null(np.nan).to_numpy(zero_copy_only=False)
-    too_small = (read == 0) & pc.match_substring_regex(texts, NOT_ZERO).to_numpy(zero_copy_only=False)
-    return np.where(too_small, np.nan, read) + 0.0  # −0 becomes 0
+    if (pc.max(pc.binary_length(texts)).as_py() or 0) >= TOO_SMALL:
+        too_small = (read == 0) & pc.match_substring_regex(texts, NOT_ZERO).to_numpy(zero_copy_only=False)
+        read = np.where(too_small, np.nan, read)
+    return read + 0.0  # −0 becomes 0
 
 
 def check_number(texts: Any, *, high: float, whole: bool = False) -> tuple[FloatArray, Mask]:

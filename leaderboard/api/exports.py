@@ -119,7 +119,7 @@ class OutcomesDownload(DownloadView):
         except BaseException:
             opened.close()
             raise
-        if not response.streaming:
+        if request.method == "HEAD" or not response.streaming:
             opened.close()
         return response
 
@@ -147,7 +147,7 @@ class OutcomesDownload(DownloadView):
         if self.kind == "parquet":
             headers["Content-Encoding"] = "identity"  # it is compressed already
         if request.method == "HEAD":
-            return HttpResponse(headers=headers)
+            return StreamingHttpResponse((), headers=headers)  # without a length, as its body would be
         wire = request._request.META.get("gunicorn.socket")
         content = self.marked(FORMATS[self.kind](outcomes), outcomes.n_rows)
         stream = ExportStream(content, opened.close, wire)

@@ -322,7 +322,7 @@ def tasks_asked_for(
     if (is_subset or is_over) and _owes_a_full_run(agent, policy):
         if not _live(agent).exclude(asked=None).exists():
             return None
-        return list(asking.names_asked(policy, None))  # beside those named before
+        return list(asking.names_asked(policy, None))  # with those named before
     if assignment is None or is_subset:
         return asking.asked_tasks(policy)
     # Ids of its tasks, and of all of its subset, which is not for the submitter to divide

@@ -19,20 +19,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
-from analytics.differences.finite_errors import trial_noise
 from analytics.differences.rows import NEVER_MEASURED, Facet, Row, facet_terms
-from analytics.differences.trial_variances import (
-    N_AGENTS_OMEGA,
-    N_TASKS_OMEGA,
-    N_TRIALS_OMEGA,
-    n_repeat_often,
-)
+from analytics.differences.trial_variances import N_AGENTS_OMEGA, N_TASKS_OMEGA, N_TRIALS_OMEGA
 from analytics.record import TRUST, Record, Trust
 from selection.errors import SelectionError
 from selection.held_out import row_means
 from selection.schema.board import TrialsAdvice, TrialsLine
 from selection.standings.placing import AgentOnTasks
-from selection.standings.targets import one_trial, telling_cells
+from selection.standings.targets import n_vouched_repeat, noise_of
 from selection.standings.terms import HEADING, IN_PART, at_least, believed
 
 Basis = Literal["measured per task", "linear in tasks", "implausible", "not measured"]
@@ -240,10 +234,7 @@ def trials(
     """
     if tasks.size < N_TASKS_BOUND or not record.complete.any():
         return None
-    telling, cells = record.telling_noise, telling_cells(record, tasks)
-    once, vouched = one_trial(record)[telling], record.vouched[telling]
-    k, n_conditions = tasks.size, max(1, len(record.compared))
-    omega = trial_noise(*cells, one_trial=once, vouched=vouched).omega
+    k, n_conditions, omega = tasks.size, max(1, len(record.compared)), noise_of(record, tasks).omega
     of_complete = np.ix_(np.flatnonzero(record.complete), tasks)
     rates = np.nanmean(record.table.means[of_complete], axis=1)
     binomial = float(np.mean(rates * (1.0 - rates)))
@@ -263,7 +254,7 @@ def trials(
         )
         for n in sorted({1, 2, most})
     )
-    why = _why_unknown(record, k, n_repeat_often(*cells, one_trial=once | ~vouched)) if omega is None else ""
+    why = _why_unknown(record, tasks) if omega is None else ""
     return TrialsAdvice(most, omega, omega is None, options, n_conditions, why)
 
 
@@ -277,11 +268,13 @@ def _beyond(record: Record, facets: Sequence[Facet], n_trials: int) -> float:
     return sum(term.variance for terms in of_agents for term in terms) / len(rows)
 
 
-def _why_unknown(record: Record, k: int, n_often: int) -> str:
+def _why_unknown(record: Record, tasks: IndexArray) -> str:
+    k = tasks.size
     if k < N_TASKS_OMEGA:
         return f"these are upper bounds: an estimate needs {N_TASKS_OMEGA} ranking tasks, and there are {k}"
+    n_often = n_vouched_repeat(record, tasks)
     if n_often >= N_AGENTS_OMEGA:
-        return "these are upper bounds: agents with repeated trials pass all of these tasks, or none"
+        return "these are upper bounds: repeated trials of these tasks never differ"
     so_far = f" ({n_often} so far)" if n_often else ""
     whose = "" if record.vouched.all() else " that are verified or of a trusted account"
     return (

@@ -16,6 +16,7 @@ from analytics.differences.groups import Groups
 from analytics.differences.kept_draws import KeptDraws
 from analytics.differences.ranks import NOTES, RankIntervals, RankSets, rank_intervals, rank_sets, resample
 from analytics.differences.rows import Facet, Row, agent_variance
+from analytics.differences.trial_variances import n_repeat_often
 from analytics.errors import CoreError
 from analytics.outcome_table import naive_standard_error
 from analytics.record import Record
@@ -99,12 +100,7 @@ class ErrorModel:
             return TrialNoise(borrowed_omega(self.borrowed))
         key = tasks.tobytes()
         if key not in self.noises:
-            noise = TrialNoise()
-            if has_repeats(self.record):
-                telling, cells = self.record.telling_noise, telling_cells(self.record, tasks)
-                once, vouched = one_trial(self.record)[telling], self.record.vouched[telling]
-                noise = trial_noise(*cells, one_trial=once, vouched=vouched)
-            self.noises[key] = noise
+            self.noises[key] = noise_of(self.record, tasks) if has_repeats(self.record) else TrialNoise()
         return self.noises[key]
 
     def rows(self, agents: Sequence[int], tasks: IndexArray, on_tasks: Sequence[AgentOnTasks]) -> list[Row]:
@@ -162,6 +158,20 @@ def telling_cells(
     means, variances, n_trials = (None if one is None else columns(one[some], tasks) for one in cells)
     assert means is not None
     return means, variances, n_trials
+
+
+def noise_of(record: Record, tasks: IndexArray) -> TrialNoise:
+    """Return ω̂ and q̄ of those agents on these tasks."""
+    telling = record.telling_noise
+    once, vouched = one_trial(record)[telling], record.vouched[telling]
+    return trial_noise(*telling_cells(record, tasks), one_trial=once, vouched=vouched)
+
+
+def n_vouched_repeat(record: Record, tasks: IndexArray) -> int:
+    """Count the agents that are vouched for and repeat these tasks often enough for ω̂."""
+    telling = record.telling_noise
+    once = (one_trial(record) | ~record.vouched)[telling]
+    return n_repeat_often(*telling_cells(record, tasks), one_trial=once)
 
 
 def _rows(agents: Sequence[int] | IndexArray, n_agents: int) -> slice | IndexArray:

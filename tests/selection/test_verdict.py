@@ -289,14 +289,16 @@ def test_an_upper_bound_says_what_is_lacking(n_tasks, n_often, told):
     assert words.trials_text(found.trials).endswith(told.format(k=k))
 
 
-def test_repeats_that_all_pass_say_so():
+@pytest.mark.parametrize("passed", [1.0, np.arange(20) % 2])
+def test_repeats_that_never_differ_say_so(passed):
     outcomes = board(16, 60)
     tasks, variances = band(outcomes), np.full(outcomes.shape, NAN)
     variances[0, tasks[:20]] = variances[1, tasks[:20]] = variances[2, tasks[:20]] = 0.0
     assert tasks.size >= 20
-    outcomes[:3, tasks[:20]] = 1.0
+    outcomes[:3, tasks[:20]] = passed
     told = trials(record_of(outcomes, n_trials=3, trial_variances=variances), tasks)
-    assert "upper bounds: agents with repeated trials pass all of these" in words.trials_text(told)
+    assert told.upper_bound
+    assert "upper bounds: repeated trials of these tasks never differ" in words.trials_text(told)
 
 
 def test_a_run_has_so_many_trials_under_each_compared_condition():

@@ -84,6 +84,7 @@ def test_what_is_known_already_is_not_sent_again(client, toy):
 def test_head_and_other_formats_asked_for(client, toy):
     response = client.head(f"{ONE}/outcomes.csv", headers={"Accept": "text/csv"})
     assert (response.status_code, response["Bandstand-Rows"], content(response)) == (200, "320", b"")
+    assert "Content-Length" not in response  # 0 would say that there is nothing
     assert client.get(f"{ONE}/outcomes.xlsx").status_code == 404
     assert all_places_are_free()
 

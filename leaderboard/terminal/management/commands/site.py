@@ -69,7 +69,7 @@ class Command(ServiceCommand):
         check_replaceable(out)
         if Path(source).is_file():
             table = table_options(options, benchmark=benchmark)
-            settings = options["set"] or []
+            settings = [*(options["set"] or ())]
             fields = {setting.partition("=")[0] for setting in settings}
             if "missing" in fields and "universe" not in fields:  # the data decide both, or none
                 settings.append("universe=all")
