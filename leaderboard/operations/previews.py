@@ -72,7 +72,9 @@ def _foresee(reader: Reader, change: Callable[[], None], reason: str) -> Foresee
         return Foreseen([f"{reason} the results cannot be ranked: {error}."])
     if after is None:
         return Foreseen([f"{reason} there would be nothing to rank."])
-    sentences = [*_subset(before, after), *_ranks(before, after)] or ["No change in ranks or ranking tasks."]
+    sentences = [*_subset(before, after), *_ranks(before, after)] or [
+        "No change in ranks, rank ranges or ranking tasks."
+    ]
     old = {line.agent: line.at[before.target] for line in before.agents}
     places = [
         (line.agent, old.get(line.agent, AtTarget()), line.at[after.target]) for line in words.in_order(after)
@@ -115,17 +117,21 @@ def _band(board: Standings) -> str:
 def _ranks(before: Standings, after: Standings) -> Iterator[str]:
     if before.target != after.target:
         yield f"Ranks would use the target {after.target} instead of {before.target}."
-    old, new = ({line.agent: line.at[one.target].rank for line in one.agents} for one in (before, after))
-    moved = [agent for agent in new if new[agent] != old.get(agent)]
-    if moved:
-        sentence = words.first_names(
-            [f"{agent} {_rank(old.get(agent))} → {_rank(new[agent])}" for agent in moved], N_NAMED
-        )
-        yield f"{len(moved):,} of {words.counted(len(new), 'agent')} would change rank: {sentence}."
+    old, new = ({line.agent: line.at[one.target] for line in one.agents} for one in (before, after))
+    agents = words.counted(len(new), "agent")
+    for what, place in (("rank", _rank), ("rank range", _range)):
+        places = [(agent, place(old.get(agent, AtTarget())), place(at)) for agent, at in new.items()]
+        if moved := [f"{agent} {was} → {will_be}" for agent, was, will_be in places if was != will_be]:
+            names = words.first_names(moved, N_NAMED)
+            yield f"{len(moved):,} of {agents} would change {what}: {names}."
 
 
-def _rank(rank: int | None) -> str:
-    return "unranked" if rank is None else f"{rank}"
+def _rank(at: AtTarget) -> str:
+    return "unranked" if at.rank is None else f"{at.rank}"
+
+
+def _range(at: AtTarget) -> str:
+    return "none" if at.rank_lower is None else f"{at.rank_lower:,}–{at.rank_upper:,}"
 
 
 # --------------------------------------------------------------------------------- what agents have in common

@@ -16,7 +16,7 @@ from leaderboard.submissions.models import OutcomeDetail, Submission
 from leaderboard.submissions.queries import deliveries
 from leaderboard.terminal.help import CommandLine
 from tests.refusals import refused
-from tests.toys import AS_OF, HEAD, csv_text, ladder, load_text, rows_text
+from tests.toys import AS_OF, HEAD, csv_text, ladder, lines_of, load_text, recomputed, rows_text
 
 
 @pytest.fixture
@@ -184,6 +184,18 @@ class TestPolicy:
         load_text(second)
         printed = run("policy", "toy", "--set", "duplicates=first", "--dry-run")
         assert "1 of 2 agents would change rank: y 1 → 2." in printed
+
+    def test_the_preview_tells_the_rank_ranges_that_the_next_board_has(self, run, toy):
+        change = ("policy", "toy", "--set", "trial_noise=0.01 from elsewhere")
+        printed = run(*change, "--dry-run")
+        assert "would change rank:" not in printed
+        foreseen = dict(re.findall(r"[ ,] ?(a\d+) \d+–\d+ → (\d+–\d+)", printed))
+        run(*change)
+        lines = lines_of(recomputed())
+        assert len(foreseen) == 5
+        for agent, foreseen_range in foreseen.items():
+            at = lines[agent].at["full"]
+            assert foreseen_range == f"{at.rank_lower}–{at.rank_upper}"
 
     @pytest.mark.parametrize(
         "said",
