@@ -8,6 +8,7 @@ import argparse
 import errno
 import gzip
 import json
+import math
 import os
 import sys
 import zlib
@@ -23,7 +24,7 @@ import numpy as np
 
 from analytics.arrays import FloatArray, Mask
 from analytics.errors import CoreError
-from analytics.flat_file import FlatFile, read
+from analytics.flat_file import FlatFile, is_too_small, read
 from analytics.flat_file.columns import separator_hint
 from analytics.flat_file.streams import GZIP, PARQUET, foreign
 from analytics.flat_file.values import TRUTH, VALID_RULE
@@ -308,22 +309,24 @@ def check_columns(wanted: Sequence[str], there: Sequence[str]) -> None:
 
 def numbers(name: str, texts: Sequence[str], valid: Mask | None = None) -> FloatArray:
     """Read a column of texts as finite numbers, shape (n_rows,); NaN where a row is not `valid`."""
-    values = np.empty(len(texts))
-    for row, text in enumerate(texts):
-        try:
-            values[row] = float(text)
-        except ValueError:
-            values[row] = np.nan
-    if valid is not None:
-        values[~valid] = np.nan
-    wrong = ~np.isfinite(values) & (True if valid is None else valid)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise CoreError(f"row {row + 1}: {name} is {named(texts[row])}, not a finite number", code="number")
-    if (large := np.abs(values) > MAX_VALUE).any():
-        row = int(np.argmax(large))
-        raise CoreError(f"row {row + 1}: {name} is {named(texts[row])}, beyond ±{MAX_VALUE:g}", code="number")
+    values = np.full(len(texts), np.nan)
+    for row in range(len(texts)) if valid is None else np.flatnonzero(valid).tolist():
+        if rule := _number_rule(texts[row]):
+            raise CoreError(f"row {row + 1}: {name} is {named(texts[row])}, {rule}", code="number")
+        values[row] = float(texts[row])
     return values
+
+
+def _number_rule(text: str) -> str:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        return "not a finite number"
+    if abs(number) > MAX_VALUE:
+        return f"beyond ±{MAX_VALUE:g}"
+    return "too small for a number: write 0" if is_too_small(text) else ""
 
 
 def truths(name: str, texts: Sequence[str], valid: Mask | None = None) -> Mask:

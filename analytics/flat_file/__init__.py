@@ -24,7 +24,15 @@ from analytics.flat_file.faults import (
 from analytics.flat_file.json_rows import unique, whole_number
 from analytics.flat_file.reading import from_arrow, from_records, read
 from analytics.flat_file.streams import GzipMembers, head, wide_encoding
-from analytics.flat_file.values import MAX_NAME_LENGTH, OF_AGENT, WEIGHTS, name_rule, text_of, weights_in
+from analytics.flat_file.values import (
+    MAX_NAME_LENGTH,
+    OF_AGENT,
+    WEIGHTS,
+    is_too_small,
+    name_rule,
+    text_of,
+    weights_in,
+)
 
 __all__ = [
     "ALIASES",
@@ -51,6 +59,7 @@ __all__ = [
     "from_records",
     "guarded",
     "head",
+    "is_too_small",
     "name_rule",
     "read",
     "text_of",

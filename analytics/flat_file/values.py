@@ -33,7 +33,7 @@ MAX_WHOLE = 2**53  # beyond it a float64 no longer holds every whole number
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 
 NUMBER = r"^-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
-NOT_ZERO = r"^-?[0.]*[1-9]"
+NOT_ZERO = r"^\s*[+-]?[0._]*[1-9]"
 TOO_SMALL = len("1e-324")  # no shorter text has a digit above 0 and is read as 0
 CONTROL = r"\p{Cc}"
 # Drawn as nothing or as a blank, though Unicode counts them among letters, marks and symbols, or has yet to
@@ -94,6 +94,11 @@ def numbers(texts: Any) -> FloatArray:
         too_small = (read == 0) & pc.match_substring_regex(texts, NOT_ZERO).to_numpy(zero_copy_only=False)
         read = np.where(too_small, np.nan, read)
     return read + 0.0  # −0 becomes 0
+
+
+def is_too_small(number: str) -> bool:
+    """Whether a number's text has a digit above 0 and is read as 0, as ``1e-400`` is."""
+    return not float(number) and re.match(NOT_ZERO, number) is not None
 
 
 def check_number(texts: Any, *, high: float, whole: bool = False) -> tuple[FloatArray, Mask]:
@@ -182,7 +187,7 @@ def number_rule(what: str, text: str) -> str:
         return f"{what}; write {word.replace(',', '')}, or a point for a decimal comma"
     if re.fullmatch(r"-?[0-9]+,[0-9]+", word):
         return f"{what}; write a point, not a comma"
-    if re.match(NUMBER, word) and re.match(NOT_ZERO, word) and not float(word):
+    if re.match(NUMBER, word) and is_too_small(word):
         return f"{what}; this is too small for a number: write 0"
     return what
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from analytics.errors import CoreError
+from analytics.flat_file import is_too_small
 
 FACETS: Mapping[str, str] = MappingProxyType(
     {"N": "items", "V": "prompts", "M": "judges", "H": "temperatures", "R": "replicates", "C": "categories"}
@@ -162,6 +163,10 @@ def _component(name: str, variance: str, letters: Mapping[str, str]) -> Componen
         value = float(variance)
     except ValueError:
         raise ComponentsMalformed(f"component {name}: variance {variance!r} is not a number") from None
+    if is_too_small(variance):
+        raise ComponentsMalformed(
+            f"component {name}: variance {variance!r} is too small for a number: write 0"
+        )
     factors = [RESIDUAL] if name == RESIDUAL else name.removesuffix(FIXED).split(":")
     unknown = [factor for factor in factors if factor not in letters and name != RESIDUAL]
     if unknown:

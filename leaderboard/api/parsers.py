@@ -30,7 +30,7 @@ from rest_framework.request import Request
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing.envelope import fault
 from leaderboard.submissions.parsing.files import UploadedPart
-from leaderboard.submissions.parsing.flat import Fault, excerpt, unique, whole_number
+from leaderboard.submissions.parsing.flat import Fault, excerpt, is_too_small, unique, whole_number
 
 MAX_BYTES = 16 * 2**20
 MAX_FILE_BYTES = 64 * 2**20
@@ -262,7 +262,7 @@ def _float(text: str) -> float:
     number = float(text)
     if isinf(number):
         raise ValueError(f"{excerpt(text)} is too large for a number")
-    if not number and MANTISSA.match(text):
+    if is_too_small(text):
         raise ValueError(f"{excerpt(text)} is too small for a number: write 0")
     return number
 
@@ -276,7 +276,6 @@ NUMBERS: dict[str, Any] = {
     "parse_float": _float,
     "parse_constant": _refuse_constant,
 }
-MANTISSA = re.compile(r"-?[0.]*[1-9]")
 TOKEN = re.compile(r'(?P<text>"(?:[^"\\]++|\\.)*+")(?P<colon>\s*:)?|(?P<number>[-+.\w]+)|[{}]')
 
 

@@ -305,6 +305,10 @@ def test_read_components(tmp_path):
         ("component,variance\nitem_id,-1\n", "row 1: .* at least 0, not -1"),
         ("component,variance\nitem_id,nan\n", "row 1: .* at least 0, not nan"),
         ("component,variance\nitem_id,inf\n", "row 1: .* at least 0, not inf"),
+        (
+            "component,variance\nitem_id,1e-400\n",
+            "row 1: .* variance '1e-400' is too small for a number: write 0",
+        ),
         ("component,variance\nitem_id (fixed),1\n", "row 1: .* only judges and temperatures are fixed"),
         ("component,variance\nitem_id:item_id,1\n", "row 1: .* holds a factor twice"),
         (

@@ -189,6 +189,9 @@ def test_numbers_and_marks_name_the_row_at_fault():
             numbers("v", ["1", text])
     with pytest.raises(CoreError, match=r"^row 2: v is '-1e300', beyond ±1e\+100$"):
         numbers("v", ["1", "-1e300"])
+    for text in ("1e-400", "-.01E-400"):
+        with pytest.raises(CoreError, match=rf"^row 2: v is '{text}', too small for a number: write 0$"):
+            numbers("v", ["0e-400", text])
     assert truths("m", ["1", "0", "True", "false"]).tolist() == [True, False, True, False]
     with pytest.raises(CoreError, match="row 1: m is '2'"):
         truths("m", ["2"])

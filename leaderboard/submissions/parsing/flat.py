@@ -19,6 +19,7 @@ from analytics.flat_file import Limits as Limits
 from analytics.flat_file import excerpt as excerpt
 from analytics.flat_file import guarded as guarded
 from analytics.flat_file import head as head
+from analytics.flat_file import is_too_small as is_too_small
 from analytics.flat_file import name_rule as name_rule
 from analytics.flat_file import unique as unique
 from analytics.flat_file import weights_in as weights_in
