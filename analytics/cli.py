@@ -32,8 +32,8 @@ from analytics.command_line import (
     whole,
 )
 from analytics.errors import CoreError
-from analytics.flat_file import head
-from analytics.tables import read_table, table_options
+from analytics.flat_file import head, read
+from analytics.tables import is_table, read_table, table_options
 
 MAX_STUDY_BYTES = 16 << 20
 HARNESS_COLUMNS = ("model", "task", "run", "outcome")
@@ -323,7 +323,13 @@ def _tensor(arguments: argparse.Namespace) -> harness.ScoreTensor:
 
 
 def _table(arguments: argparse.Namespace) -> Answer:
-    options, only = table_options(vars(arguments)), arguments.only
-    flat, note = read_table(arguments.file, options, as_of=datetime.now(UTC), only=only, out=arguments.to)
+    options, only, file = table_options(vars(arguments)), arguments.only, arguments.file
+    if is_table(file, options):
+        flat, note = read_table(file, options, as_of=datetime.now(UTC), only=only, out=arguments.to)
+    elif arguments.to:
+        rule = f"{file.name} is a flat file already. Leave out --to, or read it as a table: --long"
+        raise CoreError(rule, code="flat_already")
+    else:
+        flat, note = read(file, as_of=datetime.now(UTC), only=only), f"Read {file.name} as a flat file."
     counts = {"agents": len(flat.agents), "tasks": len(flat.tasks), "outcomes": flat.n_rows}
     return Answer({"read_as": note, "benchmark": flat.benchmark, **counts})

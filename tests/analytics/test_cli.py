@@ -543,6 +543,19 @@ def test_help_tells_every_command(capsys):
     assert all(name in printed for name in ("variance", "dstudy", "icc", "harness", "table"))
 
 
+def test_a_flat_file_is_no_table(answer, refusal, tmp_path):
+    """It is held to the rules of flat files, as by every other command."""
+    path = flat(tmp_path / "a.csv", ["B,a,s,m,2026-01-01,t,1,pass"])
+    assert 'row 1, outcome "pass": an outcome is a number from 0 to 1' in refusal("table", path)
+    assert answer("table", path, "--long")["read_as"] == "Read a.csv as a long table, header in row 1."
+    flat(path, ["B,a,s,m,2026-01-01,t,1,1"])
+    told = {"read_as": "Read a.csv as a flat file.", "benchmark": "B", "agents": 1, "tasks": 1, "outcomes": 1}
+    assert answer("table", path) == told
+    out = tmp_path / "out.parquet"
+    assert "a.csv is a flat file already. Leave out --to" in refusal("table", path, "--to", out)
+    assert not out.exists()
+
+
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     reading, writing = os.pipe()
     os.close(reading)
