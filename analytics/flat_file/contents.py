@@ -190,6 +190,7 @@ class FlatFile:
     metadata: all other columns, and those of `labels` as text; null where empty.
     aliases: alias seen → the column it is taken for.
     rows: what faults call each row; None where they count from 1.
+    row_note: how these count, where an editor would count them otherwise.
     """
 
     benchmark: str
@@ -213,6 +214,7 @@ class FlatFile:
     metadata: dict[str, Any]
     aliases: dict[str, str]
     rows: RowNumbers | None = None
+    row_note: str = ""
 
     @property
     def n_rows(self) -> int:
@@ -316,6 +318,7 @@ def _filled(table: Table, columns: dict[str, npt.NDArray[Any]], source: Places |
         metadata=metadata,
         aliases=dict(table.aliases),
         rows=None if _counts_from_1(columns["rows"]) else columns["rows"],
+        row_note=table.row_note,
     )
 
 

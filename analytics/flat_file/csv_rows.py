@@ -60,7 +60,7 @@ def batches(text: streams.Text, table: Table) -> Iterator[RowBatch]:
     table.aliases |= aliases_in(names)
     columns = [table.aliases.get(name, name) for name in names]
     table.state_header(columns)
-    table.counts_without_header = True
+    table.row_note = "Rows count without the header."
     uneven = Uneven(len(columns))
     yield from _row_batches(text, quotes, columns, uneven, table.limits)
     uneven.tell(table)

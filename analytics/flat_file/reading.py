@@ -65,8 +65,7 @@ def read(
                     progress(opened.meter.n_read, opened.n_bytes)
         return contents(table)
     except FlatFileError as error:
-        is_shifted = table.counts_without_header and any(fault.row for fault in error.faults)
-        note = "Rows count without the header." if is_shifted else ""
+        note = table.row_note if any(fault.row for fault in error.faults) else ""
         raise FlatFileError(error.faults, error.n_faults, called, note) from None
 
 

@@ -84,7 +84,7 @@ class Table:
     n_metadata_bytes: size of each column of metadata.
     n, faults: number of rows taken in, and what was wrong with them.
     aliases: alias → the column it is taken for; faults call the column by the alias.
-    counts_without_header: whether the rows stand below a line that is none of them.
+    row_note: how faults count the rows, where these stand below a line that is none of them.
     seen: columns seen, in order of appearance, by canonical name.
     """
 
@@ -113,7 +113,7 @@ class Table:
         self._bad_dates: list[tuple[int, Fault]] = []  # of each batch: how many, and the first
         self._blank: dict[str, Blank] = {}
         self._excused: set[str] = set()
-        self._has_header = self.counts_without_header = False
+        self._has_header, self.row_note = False, ""
 
     def state_header(self, columns: Iterable[str]) -> None:
         """Take in the columns that the file has even if it has no rows, by canonical name."""

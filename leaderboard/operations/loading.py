@@ -337,8 +337,8 @@ class _Load:
             for i, other in where[:MAX_FAULTS]
         )
         if faults:
-            message = f"{self.called} has results of one agent twice. Nothing was stored."
-            raise Faulty(message, faults=faults, n_faults=len(where))
+            message = f"{self.called} has results of one agent twice. Nothing was stored. {flat.row_note}"
+            raise Faulty(message.rstrip(), faults=faults, n_faults=len(where))
 
     def store(self, *, progress: Progress, file_of: dict[int, str]) -> None:
         """Store; `file_of` names the file of each submission that this load has stored."""
@@ -479,7 +479,7 @@ class _Load:
         return stored.filter(pc.is_in(stored["submission"], pa.array(old, pa.int32())))
 
     def contradiction(self, file_of: Mapping[int, str]) -> Faulty:
-        matched, where = self.matched, np.flatnonzero(self.changed)
+        matched, flat, where = self.matched, self.matched.flat, np.flatnonzero(self.changed)
         holders = np.unique(matched.holder[where]).tolist()
         is_as = {pk: f"is in {file_of[pk]} as" if pk in file_of else "is stored as" for pk in holders}
         rows = matched.rows.take(where[:MAX_FAULTS])
@@ -488,7 +488,7 @@ class _Load:
         both = {tuple(r[k] for k in KEY): r for r in stored.to_pylist()}
         faults = tuple(
             Fault(
-                row=self.matched.flat.row(int(i)),
+                row=flat.row(int(i)),
                 field="outcome",
                 value=_outcome_text(row),
                 rule=f"{is_as[int(matched.holder[i])]} {_outcome_text(both[tuple(row[k] for k in KEY)])} for "
@@ -498,8 +498,7 @@ class _Load:
             for i, row in zip(where, rows.to_pylist(), strict=False)
         )
         against = " and ".join(sorted({file_of.get(pk, "stored results") for pk in holders}))
-        message = f"{self.called} contradicts {against}. Nothing was stored."
-        flat = self.matched.flat
+        message = f"{self.called} contradicts {against}. Nothing was stored. {flat.row_note}".rstrip()
         if owned := self._owned({flat.agents[i] for i in np.unique(flat.agent[where])}):
             message += f" Submitters own {_named(owned)}. To take them over: --own."
         return Faulty(message, faults=faults, n_faults=len(where))

@@ -214,8 +214,9 @@ def read_upload(
         faults_once = list(_once(error.faults))
         n = error.n_faults - len(error.faults) + len(faults_once)
         raise together(faults, faults_once, n, error.note) from None
-    if faults := [*faults, *_misplaced(flat, known)]:
-        raise together(faults, (), 0)
+    misplaced = list(_misplaced(flat, known))
+    if faults or misplaced:
+        raise together(faults, misplaced, len(misplaced), flat.row_note if misplaced else "")
 
     def sha256() -> bytes:
         """Of what was decoded, and of the bytes of the file once decompressed."""

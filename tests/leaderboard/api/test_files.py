@@ -73,6 +73,7 @@ def test_a_second_agent_is_named_by_its_row_where_a_row_stands_for_several_trial
     found[2]["agent"] = "b"
     response = send_file(csv_of(found), {}, token=submit_token)
     assert faults_of(response) == [(3, "agent")]
+    assert response.json()["detail"].endswith("Rows count without the header.")
 
 
 def test_weights_beside_a_file_and_in_it_agree(submit_token, toy):
