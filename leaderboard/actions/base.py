@@ -1,7 +1,8 @@
 """What an operator can do to a row: one declaration, from which the admin's page and the command follow."""
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from types import MappingProxyType
@@ -9,13 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from django import forms
 
+from analytics.names import first_names
 from leaderboard.accounts.models import User
 from leaderboard.errors import Faulty
 
 if TYPE_CHECKING:  # every process imports this module, few compare
     from leaderboard.operations.previews import Foreseen
 
-N_LINES = 50  # faults shown; their number always is
+N_LINES, N_ROWS = 50, 8  # kinds of faults shown, and other rows of one; the number of all always is
 
 
 class LongText(forms.CharField):
@@ -118,7 +120,16 @@ def action(name: str, label: str, words: str, **more: Any) -> Callable[[Perform]
 
 
 def fault_lines(faulty: Faulty) -> list[str]:
-    lines = [str(fault) for fault in faulty.faults[:N_LINES]]
-    if faulty.n_faults > len(lines):
-        lines.append(f"… and {faulty.n_faults - len(lines):,} more ({faulty.n_faults:,} in all)")
+    """A line for what is wrong in one way, with the other rows where it is."""
+    alike = defaultdict[Any, list[Any]](list)
+    for fault in faulty.faults:
+        alike[replace(fault, row=None)].append(fault)
+    shown = list(alike.values())[:N_LINES]
+    lines = []
+    for first, *others in shown:
+        rows = [f"{other.row}" for other in others if other.row is not None]
+        also = f" (also in row{'s' * (len(rows) > 1)} {first_names(rows, N_ROWS)})" if rows else ""
+        lines.append(f"{first}{also}")
+    if n_more := faulty.n_faults - sum(map(len, shown)):
+        lines.append(f"… and {n_more:,} more ({faulty.n_faults:,} in all)")
     return lines

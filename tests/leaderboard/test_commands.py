@@ -372,13 +372,26 @@ def test_a_broken_file_is_refused_in_words(db, run, tmp_path, name):
 
 def test_fifty_faults_are_printed_and_all_are_counted(db, run, tmp_path):
     path = tmp_path / "outcomes.csv"
-    path.write_text(csv_text({"a": "1" * 80}).replace(",1,1,1\n", ",1,7,1\n"))
+    texts = iter(range(2, 82))
+    path.write_text(re.sub(",1,1,1\n", lambda _: f",1,{next(texts)},1\n", csv_text({"a": "1" * 80})))
     with pytest.raises(CommandError) as refusal:
         run("load", str(path), "--benchmark", "toy")
     lines = str(refusal.value).splitlines()
     assert len(lines) == 52
     assert "80 faults" in lines[0]
     assert "30 more (80 in all)" in lines[-1]
+
+
+def test_what_is_wrong_in_many_rows_is_printed_once(db, run, tmp_path):
+    path = tmp_path / "outcomes.csv"
+    path.write_text(csv_text({"a": "1" * 1200}).replace(",1,1,1\n", ",1,7,1\n"))
+    with pytest.raises(CommandError) as refusal:
+        run("site", str(path), "--out", str(tmp_path / "site"))
+    assert str(refusal.value).splitlines()[1:] == [
+        '  row 1, outcome "7": an outcome is a number from 0 to 1'
+        " (also in rows 2, 3, 4, 5, 6, 7, 8, 9 and 991 more)",
+        "  … and 200 more (1,200 in all)",
+    ]
 
 
 @pytest.mark.parametrize(
