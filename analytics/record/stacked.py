@@ -331,7 +331,8 @@ def record(
     n_too_few = _stack(lines, "n_too_few", len(tasks), np.int32)
     loaded = operator & ~_elsewhere(condition)
     n_absent, zero = absent_trials(n_places, loaded), counting.missing in ("zero", "zero_loaded")
-    alone = [infos[i].name for i in _without_failures(lines, n_places, ~_elsewhere(condition))]
+    fails = missing_fails(counting, operator)
+    alone = [infos[i].name for i in _without_failures(lines, n_places, ~_elsewhere(condition), fails)]
     names, means = [one.name for one in infos], _stack(lines, "means", len(tasks), np.float64)
     again = loaded & repeats_of_failures(means, n_places)
     n_gaps = _stack(lines, "n_gaps", len(tasks), np.int32)
@@ -442,12 +443,19 @@ def _copies(stacked: Record) -> tuple[str, ...]:
     )
 
 
-def _without_failures(lines: Sequence[AgentRow], n_places: CountArray, compared: Mask) -> list[int]:
+def _without_failures(
+    lines: Sequence[AgentRow], n_places: CountArray, compared: Mask, fails: Mask
+) -> list[int]:
+    """Find agents with passes alone that lack tasks or trials.
+
+    Where missing outcomes fail, an agent that ran tasks once lacks none: only of repeats the number is open.
+    """
     alone = compared & np.array([row.n_failed == 0 for row in lines], dtype=np.bool_)
     if not alone.any():
         return []
     means = _stack(lines, "means", n_places.shape[1], np.float64)
     lacks = (_stack(lines, "asked", n_places.shape[1], np.bool_) & ~(means == 1.0)).any(axis=1)
+    lacks &= ~fails | (n_places > 1).any(axis=1)
     lacks |= fewer_trials(n_places, compared & np.array([row.operator for row in lines], dtype=np.bool_))
     return np.flatnonzero(lacks & alone).tolist()
 

@@ -194,7 +194,9 @@ def test_passes_alone_by_hand():
         "1 agent has only passes and lacks tasks or trials: a00; if its failures were left out, the scores"
     )
     assert [one.startswith(result) for one in made(rows).uneven] == [True]
-    assert [one.startswith(result) for one in made(rows, missing="zero").uneven] == [True]
+    assert made(rows, missing="zero").uneven == ()  # what 0 lacks has failed
+    repeated = trials(0, [1, 1], [1, 1]) + rows[2:]  # how often it ran them nothing tells
+    assert [one.startswith(result) for one in made(repeated, missing="zero").uneven] == [True]
 
 
 def test_fewer_trials_than_nearly_all_others_have():
