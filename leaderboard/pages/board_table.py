@@ -33,6 +33,7 @@ class BoardLine:
     standing: RankMark = "muted"
     n_ranked: int = 0
     more_versions: str = ""  # 19 more versions
+    has_enough: bool = False  # not ranked for the reason alone that nobody is
     in_headlines: bool = True
     could_be_best: bool = False
     is_reference: bool = False  # another than the leader
@@ -59,7 +60,11 @@ class BoardLine:
 
     @property
     def bounds(self) -> str:
-        bounds = table.bounds_text(self.target_result)
+        """Between which scores it lies without a rank; its score where nothing is missing."""
+        at = self.target_result
+        if self.has_enough and at.bounds and not at.n_missing:
+            return f"{words.percent(at.bounds[0])}%"
+        bounds = table.bounds_text(at)
         return "" if bounds == table.NOTHING else f"{bounds}%"
 
     @property
@@ -102,7 +107,8 @@ class BoardLine:
 def lines_at(standings: Standings, target: str, entries: Sequence[Entry] = ()) -> list[BoardLine]:
     """The lines for a target, by rank; those without a rank last, by name."""
     pks = {entry.name: entry.agent_id for entry in entries}
-    n, first = standings.targets[target].n_ranked, set(standings.targets[target].may_be_first)
+    about = standings.targets[target]
+    n, first = about.n_ranked, set(about.may_be_first)
     rows, more = table.rows(standings, target), words.more_versions(standings, target)
     heading = {line.agent for line in standings.agents if words.in_headlines(standings, line)}
     return [
@@ -113,6 +119,7 @@ def lines_at(standings: Standings, target: str, entries: Sequence[Entry] = ()) -
             pks.get(entry.agent, 0),
             n_ranked=n,
             more_versions=more.get(entry.agent, ""),
+            has_enough=entry.at[target].reason == about.reason,
             in_headlines=entry.agent in heading,
             could_be_best=entry.agent in first & heading,
         )
