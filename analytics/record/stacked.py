@@ -331,6 +331,7 @@ def record(
     n_too_few = _stack(lines, "n_too_few", len(tasks), np.int32)
     loaded = operator & ~_elsewhere(condition)
     n_absent, zero = absent_trials(n_places, loaded), counting.missing in ("zero", "zero_loaded")
+    n_again = (_judged_again(n_absent, compared) * zero).tolist()
     fails = missing_fails(counting, operator)
     alone = [infos[i].name for i in _without_failures(lines, n_places, ~_elsewhere(condition), fails)]
     names, means = [one.name for one in infos], _stack(lines, "means", len(tasks), np.float64)
@@ -368,7 +369,7 @@ def record(
         n_graded=tuple(row.n_graded for row in lines),
         n_uncosted=tuple(row.n_uncosted for row in lines),
         n_unconfirmed=tuple(row.n_unconfirmed for row in lines),
-        n_judged_again=tuple(row.n_judged_again for row in lines),
+        n_judged_again=tuple(row.n_judged_again + n for row, n in zip(lines, n_again, strict=True)),
         n_missing_failed=sum(row.n_missing_failed for row in lines) + int(n_absent.sum()) * zero,
         retried=tuple(row.retried for row in lines),
         n_too_few=n_too_few if n_too_few.any() else None,
@@ -441,6 +442,14 @@ def _copies(stacked: Record) -> tuple[str, ...]:
     return tuple(
         "" if of is None or let else names[of] for of, let in zip(originals_of, trusted, strict=True)
     )
+
+
+def _judged_again(n_absent: CountArray, compared: Compared) -> CodeArray:
+    """Count the verdicts on absent trials but for one of each, (n_agents,): each judge has one on each."""
+    n_conditions = max(len(compared.conditions), 1)
+    n_unjudged = len({one._replace(judge=None) for one in compared.conditions}) or 1
+    n_trials = -(-n_absent * n_unjudged // n_conditions)
+    return np.asarray((n_absent - n_trials).sum(axis=1), dtype=np.int64)
 
 
 def _without_failures(

@@ -152,7 +152,8 @@ def _lacking(record: Record, tasks: IndexArray, i: int, n_lost: int, of: str) ->
         were = "was" if missing.size == 1 else "were"
         return f"{missing.size} of {_among(tasks.size, of)} {were} not run: {names}"
     n_trials = n_lost + int(record.table.n_valid[i, tasks].sum())
-    on = f"{counted(n_trials, 'trial')} on {_among(tasks.size, of)}"
+    noun = "result" if record.n_judged_again and record.n_judged_again[i] else "trial"  # of several judges
+    on = f"{counted(n_trials, noun)} on {_among(tasks.size, of)}"
     return f"{n_lost} of its {on} {'has' if n_lost == 1 else 'have'} no valid outcome, more than 5%"
 
 

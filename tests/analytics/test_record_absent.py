@@ -1,6 +1,7 @@
 """Trials that a loaded file does not hold, by hand, by definition and on real boards."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from analytics.outcome_table import cell_moments
 from analytics.record import Counting, Record
 from analytics.record.absent import absent_trials, expected_trials, passes_alone, with_failures
 from analytics.record.files import contents
-from tests.analytics.test_record import INVALID, full, made, same
+from selection.standings import answer
+from tests.analytics.test_record import INVALID, full, judged, made, same
 
 REAL = (
     "hal_corebench_hard",
@@ -171,6 +173,23 @@ def one_pass_a_task(rows, agent):
     kept = rows.agent != agent
     kept[passed[first]] = True
     return rows.where(kept)
+
+
+def test_an_absent_trial_counts_once_however_many_judges_there_are():
+    """Two trials of 4 tasks, each judged twice; the last agent lacks the second trial of 2 tasks."""
+    lacking = {(5, 0, 2), (5, 1, 2)}
+    rows = [
+        (agent, task, task % 2, trial, setting)
+        for agent, task, trial, setting in product(range(6), range(4), (1, 2), (0, 1))
+        if (agent, task, trial) not in lacking
+    ]
+    for levels, n_trials in ((judged("j1", "j2"), 8), ([(name, None, None, None) for name in "pq"], 16)):
+        result = made(rows, n_tasks=4, levels=levels, missing="zero")
+        assert result.n_missing_failed == 4
+        assert {line.n_trials for line in answer(result).agents} == {n_trials}
+    few = answer(made(rows, n_tasks=4, levels=judged("j1", "j2")))
+    (why,) = [line.at["full"].reason for line in few.agents if line.at["full"].rank is None]
+    assert why == "4 of its 16 results on 4 tasks have no valid outcome, more than 5%"
 
 
 @pytest.mark.usefixtures("without_convergence")
