@@ -105,6 +105,13 @@ class Compared:
     condition: tuple[str, ...]
     n_elsewhere: tuple[int, ...]
 
+    @property
+    def unjudged(self) -> CodeArray:
+        """Numbers, (n_conditions,), equal where conditions differ in the judge alone."""
+        known = dict[Condition, int]()
+        numbers = [known.setdefault(one._replace(judge=None), len(known)) for one in self.conditions]
+        return np.array(numbers, dtype=np.int64)
+
 
 def condition_counts(
     rows: Rows,

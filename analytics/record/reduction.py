@@ -102,7 +102,7 @@ class _Frame(NamedTuple):
     ``operator``, ``fails`` (missing outcomes count as failures), ``capped`` (nothing is a whole run) and
     ``ranked`` (ran under the compared conditions) are (n_agents,); ``arrivals``, ``order``, ``counting``
     (whether it counts) and ``withdrawn`` are (n_deliveries,); ``setting_order`` and ``unjudged`` (equal
-    where settings differ in the judge alone) are (n_settings,).
+    where settings differ in the judge alone) are (n_settings,), ``unjudged_conditions`` alike (C,).
     """
 
     shape: tuple[int, int, int]
@@ -119,6 +119,7 @@ class _Frame(NamedTuple):
     withdrawn: Mask
     setting_order: CodeArray
     unjudged: CodeArray
+    unjudged_conditions: CodeArray
 
     @property
     def asked(self) -> Mask:
@@ -286,6 +287,7 @@ def _frame(
             ],
             dtype=np.int64,
         ),
+        unjudged_conditions=compared.unjudged,
     )
 
 
@@ -581,13 +583,16 @@ def _judged_trials(counted: _Slots, failed: CodeArray, frame: _Frame) -> CodeArr
     """Give verdicts on one trial of a task one number, (n_rows + n_failed,).
 
     Judges scored one trial where its number, prompt, temperature and run are the same; of several such under
-    one judge the first is scored with the first. So are the failures that stand for absent trials.
+    one judge the first is scored with the first. So are the failures that stand for absent trials, which have
+    negative numbers.
     """
     slot, (labels, trial) = counted.slot, np.unique(counted.rows.trial, return_inverse=True)
     named = frame.unjudged[counted.rows.setting] * len(labels) + trial
     order, place = np.lexsort((named, slot)), np.empty(len(slot), dtype=np.int64)
     place[order] = _number_in_run(slot[order] * (named.max(initial=0) + 1) + named[order])
-    return np.concatenate([named * (place.max(initial=0) + 1) + place, -1 - _number_in_run(failed)])
+    alike = frame.unjudged_conditions
+    absent = _number_in_run(failed) * len(alike) + alike[failed % len(alike)]
+    return np.concatenate([named * (place.max(initial=0) + 1) + place, -1 - absent])
 
 
 def _trials(part: _Slots, frame: _Frame) -> ComparedTrials:

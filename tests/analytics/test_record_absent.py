@@ -192,6 +192,21 @@ def test_an_absent_trial_counts_once_however_many_judges_there_are():
     assert why == "4 of its 16 results on 4 tasks have no valid outcome, more than 5%"
 
 
+def test_a_missing_task_has_as_many_failures_as_trials_were_asked_for():
+    """Two trials of 4 tasks with two prompts are 16, whoever judged them; the last agent lacks a task."""
+    prompts = [("p", None, None, None), ("q", None, None, None)]
+    each = [(prompt, judge, None, None) for prompt, *_ in prompts for judge in ("j1", "j2")]
+    for levels, n_trials in ((prompts, 16), (each, 16), (judged("j1", "j2"), 8)):
+        rows = [
+            (agent, task, (task + trial) % 2, trial, setting)
+            for agent, task, trial, setting in product(range(6), range(4), (1, 2), range(len(levels)))
+            if (agent, task) != (5, 0)
+        ]
+        result = made(rows, n_tasks=4, levels=levels, missing="zero")
+        assert {line.n_trials for line in answer(result).agents} == {n_trials}
+        assert (result.table.n_trials == n_trials / 4).all()
+
+
 @pytest.mark.usefixtures("without_convergence")
 @pytest.mark.parametrize("missing", ["gap", "zero"])
 def test_an_agent_of_which_one_pass_a_task_is_there_is_named(real_data, missing):
