@@ -83,8 +83,9 @@ class BoundsRow:
 
     @property
     def text(self) -> str:
-        """The two in percent."""
-        return f"{percent(self.low)}–{percent(self.high)}"
+        """The two in percent, or the one."""
+        low, high = percent(self.low), percent(self.high)
+        return low if self.low == self.high else f"{low}–{high}"
 
 
 def bounds(board: Standings, target: str = "") -> list[BoundsRow]:
