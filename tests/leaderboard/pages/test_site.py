@@ -90,6 +90,7 @@ def test_each_link_leads_to_a_file(site):
 def test_nothing_asks_a_server(site):
     for place, page in read(site).items():
         assert "form" not in page.tags, place
+        assert ">compare<" not in (site / place).read_text(), place  # its pages are those with the leader
     for file in site.rglob("*"):
         if file.suffix in (".html", ".svg", ".xml", ".md", ".json"):
             assert not re.search(r"bandstand\.invalid|localhost|/api/v1|/b/toy", file.read_text()), file
