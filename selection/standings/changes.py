@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from analytics.text import counted
-from selection.schema.board import AtTarget, Standings
 from selection.standings.terms import sentence
 
 
@@ -84,21 +83,6 @@ class Changes:
         lists = ("entered", "left", "withdrawn", "now_ranked", "now_unranked")
         plain = {name: list(getattr(self, name)) for name in lists}
         return {"target": self.target, **plain, "moved": moved, "n_untold": self.n_untold}
-
-
-def places(board: Standings, target: str = "") -> dict[str, Place]:
-    """Return where each agent stands for a target, the board's own where none is named."""
-    target = target or board.target
-    return {
-        line.agent: Place(at.rank, at.rank_lower, at.rank_upper, at.score)
-        for line, at in ((line, line.at.get(target, AtTarget())) for line in board.agents)
-    }
-
-
-def changes(older: Standings, newer: Standings, **how: Any) -> Changes:
-    """Compare two boards for the default target of the newer; see `compared` for the rest."""
-    target = newer.target
-    return compared(places(older, target), places(newer, target), target=target, **how)
 
 
 def compared(

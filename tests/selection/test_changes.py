@@ -10,34 +10,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from selection.standings import words
-from selection.standings.changes import Changes, Moved, Place, changes, compared, places
-from tests.selection.test_standings_words import line, standings
+from selection.standings.changes import Changes, Moved, Place, compared
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-OLDER = standings(
-    line("alpha", 1, 0.90, lower=1, upper=2),
-    line("bravo", 2, 0.80, lower=1, upper=3),
-    line("delta", 3, 0.70, lower=2, upper=4),
-    line("echo", 4, 0.60, lower=3, upper=5),
-    line("golf", 5, 0.50, lower=5, upper=5),
-    line("hotel", None, 0.40, how="incomplete"),
-    line("india", 6, 0.30, lower=6, upper=6),
-)
+OLDER = {
+    "alpha": Place(1, 1, 2, 0.90),
+    "bravo": Place(2, 1, 3, 0.80),
+    "delta": Place(3, 2, 4, 0.70),
+    "echo": Place(4, 3, 5, 0.60),
+    "golf": Place(5, 5, 5, 0.50),
+    "hotel": Place(score=0.40),
+    "india": Place(6, 6, 6, 0.30),
+}
 # Two newcomers on top, hotel gets a rank, echo and golf are gone, india has no rank any more.
-NEWER = standings(
-    line("new 1", 1, 0.99, lower=1, upper=2),
-    line("new 2", 2, 0.98, lower=1, upper=2),
-    line("alpha", 3, 0.90, lower=3, upper=3),
-    line("delta", 4, 0.85, lower=4, upper=5),
-    line("hotel", 5, 0.82, lower=4, upper=6),
-    line("bravo", 6, 0.80, lower=5, upper=6),
-    line("india", None, 0.30, how="incomplete"),
-)
+NEWER = {
+    "new 1": Place(1, 1, 2, 0.99),
+    "new 2": Place(2, 1, 2, 0.98),
+    "alpha": Place(3, 3, 3, 0.90),
+    "delta": Place(4, 4, 5, 0.85),
+    "hotel": Place(5, 4, 6, 0.82),
+    "bravo": Place(6, 5, 6, 0.80),
+    "india": Place(score=0.30),
+}
 
 
 def test_each_change_is_told_once():
-    told = changes(OLDER, NEWER, withdrawn={"golf", "alpha"})
+    told = compared(OLDER, NEWER, target="full", withdrawn={"golf", "alpha"})
     assert told == Changes(
         target="full",
         entered=("new 1", "new 2"),
@@ -54,7 +53,7 @@ def test_each_change_is_told_once():
 
 def test_delta_stays_within_the_ranks_that_it_might_hold():
     """Rank 3 became 4, of 2 to 4."""
-    assert "delta" not in {moved.agent for moved in changes(OLDER, NEWER).moved}
+    assert "delta" not in {moved.agent for moved in compared(OLDER, NEWER, target="full").moved}
 
 
 @pytest.mark.parametrize(("rank", "moved"), [(1, True), (2, False), (4, False), (5, True)])
@@ -85,13 +84,6 @@ def test_a_new_name_is_the_same_agent():
 def test_a_withdrawn_agent_under_a_new_name():
     told = compared({"old": Place(1, 1, 1)}, {}, target="full", withdrawn={"old"}, renamed={"old": "new"})
     assert (told.withdrawn, told.left) == (("new",), ())
-
-
-def test_the_target_is_that_of_the_newer_board():
-    older = standings(line("a", 1, 0.5, lower=1, upper=1))
-    newer = standings(line("a", 1, 0.5), target="subset")
-    assert places(older, "subset") == {"a": Place()}
-    assert changes(older, newer).target == "subset"
 
 
 rank_sets = st.tuples(st.integers(1, 9), st.integers(0, 3), st.integers(0, 3)).map(
@@ -125,7 +117,7 @@ def test_a_board_differs_in_nothing_from_itself(board):
 
 
 def test_as_objects_of_json():
-    told = changes(OLDER, NEWER, withdrawn={"golf"}).as_plain()
+    told = compared(OLDER, NEWER, target="full", withdrawn={"golf"}).as_plain()
     assert json.loads(json.dumps(told)) == told
     assert told["moved"][0] == {
         "agent": "alpha",
@@ -153,7 +145,7 @@ def test_an_agent_that_entered_is_told_with_its_rank():
 
 
 def test_the_sentences():
-    told = changes(OLDER, NEWER, withdrawn={"golf"})
+    told = compared(OLDER, NEWER, target="full", withdrawn={"golf"})
     assert words.changes_text(told) == (
         "2 agents entered, 2 moved outside their earlier rank range, 1 got a rank, 1 lost the rank, "
         "1 was withdrawn, 1 left."
