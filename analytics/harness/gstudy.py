@@ -8,7 +8,6 @@ project's own.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
@@ -19,8 +18,7 @@ from scipy.special import fdtri, stdtrit
 from analytics import reml
 from analytics.arrays import FloatArray, ratio
 from analytics.differences.estimates import NamedInterval
-from analytics.errors import CoreError
-from analytics.harness.tensor import BOOTSTRAP, ScoreTensor, percentile_interval, require_levels
+from analytics.harness.tensor import BOOTSTRAP, ScoreTensor, percentile_interval, refuse, require_levels
 from analytics.resampling import resampled_counts
 
 N_DRAWS = 2000
@@ -29,7 +27,6 @@ TERMS = ("model", "task", "run", "model:task", "model:run", "task:run", "residua
 ALL_EQUAL = 1e-18
 ROUNDING = 1e-12  # of the mean square
 TOO_LOW = f"{BOOTSTRAP} and runs; too low where noise is large"
-refuse = partial(CoreError, code="harness")
 
 
 @dataclass(frozen=True)

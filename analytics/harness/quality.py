@@ -9,7 +9,6 @@ Davison & Hinkley, *Bootstrap Methods*, 1997, §4.4.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -19,7 +18,7 @@ from analytics.arrays import FloatArray
 from analytics.differences.estimates import NamedInterval, benjamini_hochberg
 from analytics.errors import CoreError
 from analytics.harness.gstudy import reliability_draws
-from analytics.harness.tensor import ScoreTensor, percentile_interval, require_levels
+from analytics.harness.tensor import ScoreTensor, percentile_interval, refuse, require_levels
 from analytics.resampling import resampled_counts
 from analytics.text import counted
 
@@ -28,7 +27,6 @@ WEIGHTS: Mapping[str, float] = MappingProxyType({"R": 0.40, "D": 0.35, "C": 0.25
 D_CEILING = 3.0
 COST_PARTS = ("environment", "execution", "scoring")
 NO_SPREAD = 1e-12  # of the mean square
-refuse = partial(CoreError, code="harness")
 
 
 @dataclass(frozen=True)

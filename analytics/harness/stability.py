@@ -6,7 +6,6 @@ Source: *Toward Meta-Harness Optimization*, §28.10.5. Kendall, *Rank Correlatio
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +13,12 @@ import numpy.typing as npt
 from analytics.arrays import DECIMALS, FloatArray, Mask, ratio
 from analytics.differences.estimates import NamedInterval
 from analytics.drift.rank_correlation import kendall
-from analytics.errors import CoreError
-from analytics.harness.tensor import ScoreTensor, percentile_interval, require_levels
+from analytics.harness.tensor import ScoreTensor, percentile_interval, refuse, require_levels
 from analytics.resampling import generator, resampled_counts
 
 N_DRAWS = 1000
 N_SPLITS = 100
 N_TOP = 3
-refuse = partial(CoreError, code="harness")
 
 
 @dataclass(frozen=True)
