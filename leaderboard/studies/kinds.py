@@ -27,7 +27,7 @@ from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStud
 from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import CheckClaim, get_or_compute
-from leaderboard.studies.staged_studies import Decisions, published_of, rule_of, walks_of
+from leaderboard.studies.staged_studies import Decisions, Progress, published_of, rule_of, walks_of
 from leaderboard.submissions.queries import outcomes_of, settings_of
 from selection.prior import PriorDecisions, Promise
 from selection.staged.text import fallen, is_below_mostly
@@ -192,9 +192,6 @@ def _outcomes(snapshot: Snapshot) -> TrialOutcomes:
 def _labels_of(ids: pa.ChunkedArray, labels: dict[int, str]) -> np.ndarray:
     present, codes = np.unique(ids.to_numpy(), return_inverse=True)
     return np.array([labels[pk] for pk in present.tolist()], dtype=np.str_)[codes]
-
-
-Progress = Callable[[int, int], None]
 
 
 class ClosedFormsDiffer(Refusal):

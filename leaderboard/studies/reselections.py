@@ -1,6 +1,5 @@
 """What could replace the subset in use, as it is kept with a proposal: agents by id, tasks by name."""
 
-from collections.abc import Callable
 from typing import Any
 
 from leaderboard.catalog.models import Assigning
@@ -8,12 +7,10 @@ from leaderboard.studies.board_inputs import BoardInputs
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.records import Reader, Snapshot
 from leaderboard.studies.rules import rules_sha256
-from leaderboard.studies.staged_studies import IN_USE, Decisions, replays_of_subsets
+from leaderboard.studies.staged_studies import IN_USE, Decisions, Progress, replays_of_subsets
 from leaderboard.studies.subsets import fixing
 from selection.standings.choice import band_of
 from selection.standings.reselecting import proposals_of
-
-Progress = Callable[[int, int], None]
 
 
 def proposal_of(

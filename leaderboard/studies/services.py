@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from django.db import transaction
 
@@ -12,15 +12,13 @@ from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.board_inputs import BoardInputs
 from leaderboard.studies.models import ESTIMATOR_VERSION, Study
+from leaderboard.studies.queries import AnyStudy
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.rules import rules_sha256
 from selection.schema.board import Standings
 from selection.standings import answer
 
 CheckClaim = Callable[[], None]
-
-
-AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 
 def compute_standings(now: Snapshot, known: BoardInputs) -> Standings:
