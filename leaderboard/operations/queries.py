@@ -36,10 +36,6 @@ class CountsNoMore(Conflict):
     message = "This submission was refused, replaced or withdrawn and no longer counts."
 
 
-def latest_run(benchmark: Benchmark, kind: str) -> JobRun | None:
-    return JobRun.objects.filter(benchmark=benchmark, kind=kind).order_by("-id").first()
-
-
 def waiting_text(benchmark: Benchmark, kind: str) -> str:
     """Say that a long job runs, is queued, or starts after another one; empty where no long job is open."""
     of_lane = JobRun.objects.filter(lane=Lane.LONG, status__in=(JobStatus.QUEUED, JobStatus.RUNNING))

@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from leaderboard.operations.queries import latest_run, waiting_text
+from leaderboard.operations.queries import waiting_text
 from leaderboard.pages.access import for_all, visible
 from leaderboard.pages.replay_summary import source_of
 from leaderboard.plots.dots import DotRow, both_widths
@@ -291,7 +291,7 @@ def validity(request: HttpRequest, slug: str) -> HttpResponse:
     if page and study:
         page["is_behind"] = study.data_version < benchmark.data_version
     if page is None or page["is_behind"]:
-        run = latest_run(benchmark, "validate")
+        run = benchmark.job_runs.filter(kind="validate").order_by("-id").first()
     shown = {"page": page, "benchmark": benchmark, "of": source_of(benchmark), "run": run, "here": "validity"}
     shown["waiting"] = "" if page else waiting_text(benchmark, "validate")
     return render(request, "pages/validity.html", shown)
