@@ -6,6 +6,7 @@ from django import forms
 from django.db import transaction
 
 from leaderboard.actions.base import ActionRequest, ActionResult, Preview, ReasonForm, action
+from leaderboard.actions.people import give_role
 from leaderboard.catalog.models import Role
 from leaderboard.operations import people
 from leaderboard.operations.corrections import after_undo, latest_load, unload_latest
@@ -214,13 +215,7 @@ def invite(request: ActionRequest) -> ActionResult:
     form=PersonForm,
 )
 def member(request: ActionRequest) -> ActionResult:
-    membership = people.set_role(
-        benchmark=request.row,
-        email=request.cleaned_data["email"],
-        role=Role(request.cleaned_data["role"]),
-        by=request.by,
-        reason=request.reason,
-    )
+    membership = give_role(request, request.row, request.cleaned_data["email"])
     return ActionResult(f"{membership.user} is {membership.role} of {membership.benchmark}.")
 
 

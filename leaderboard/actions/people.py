@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from leaderboard.accounts.models import User
 from leaderboard.actions.base import Action, ActionRequest, ActionResult, Preview, ReasonForm, action
-from leaderboard.catalog.models import Membership, Role
+from leaderboard.catalog.models import Benchmark, Membership, Role
 from leaderboard.operations import erasing, people
 from leaderboard.operations.corrections import trust_account
 from leaderboard.submissions.queries import trusted_accounts
@@ -39,15 +39,14 @@ def _what_erasing_does(request: ActionRequest) -> Preview:
     return Preview(sentences)
 
 
+def give_role(request: ActionRequest, benchmark: Benchmark, email: str) -> Membership:
+    role = Role(request.cleaned_data["role"])
+    return people.set_role(benchmark=benchmark, email=email, role=role, by=request.by, reason=request.reason)
+
+
 @action("role", "Change the role", "May be more or less than now.", form=RoleForm)
 def set_role(request: ActionRequest) -> ActionResult:
-    membership = people.set_role(
-        benchmark=request.row.benchmark,
-        email=request.row.user.email,
-        role=Role(request.cleaned_data["role"]),
-        by=request.by,
-        reason=request.reason,
-    )
+    membership = give_role(request, request.row.benchmark, request.row.user.email)
     return ActionResult(f"{membership.user} is {membership.role}.")
 
 
