@@ -98,10 +98,11 @@ class Command(ServiceCommand):
         table = table_options(options, benchmark=benchmark)
         imported = read_all(files, name=format, options=names, slug=benchmark, only=only, table=table)
         flat = {one.called: one.flat for one in imported} if len(imported) > 1 else imported[0].flat
+        how: dict[str, Any] = {"replace": replace, "own": own}
         if subsets:
-            report = put_back(flat, slug=benchmark, dry_run=dry_run, subsets=subsets)
-        else:
-            report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace, own=own)
+            with reading(subsets, "what `export --with-subsets` writes"):
+                how = {"versions": versions_in(subsets.read_bytes())}
+        report = store(flat, slug=benchmark, dry_run=dry_run, **how)
         stored = [one.flat for one in imported]
         text = summary(report, dry_run=dry_run) + notes(*stored, report=report, replace=replace)
         self.stdout.write("".join(map(read_as, imported)) + text)
@@ -214,38 +215,11 @@ def read_as(imported: Imported) -> str:
     return "".join(f"{line}\n" for line in (*head, *imported.notes))
 
 
-def store(
-    flat: FlatFile | Mapping[str, FlatFile],
-    *,
-    slug: str,
-    dry_run: bool = False,
-    replace: bool = False,
-    own: bool = False,
-) -> LoadReport:
+def store(flat: FlatFile | Mapping[str, FlatFile], *, slug: str, **how: Any) -> LoadReport:
+    """Load, as `how` says, and show the progress."""
     check_slug(slug)
     with progress_bar("Storing") as progress:
-        return load(
-            flat=flat,
-            slug=slug,
-            as_of=timezone.now(),
-            dry_run=dry_run,
-            replace=replace,
-            own=own,
-            progress=progress,
-        )
-
-
-def put_back(
-    flat: FlatFile | Mapping[str, FlatFile], *, slug: str, dry_run: bool, subsets: Path
-) -> LoadReport:
-    """Load an export with what was decided about it."""
-    check_slug(slug)
-    with reading(subsets, "what `export --with-subsets` writes"):
-        versions = versions_in(subsets.read_bytes())
-    with progress_bar("Storing") as progress:
-        return load(
-            flat=flat, versions=versions, slug=slug, as_of=timezone.now(), dry_run=dry_run, progress=progress
-        )
+        return load(flat=flat, slug=slug, as_of=timezone.now(), progress=progress, **how)
 
 
 def notes(*files: FlatFile, report: LoadReport, replace: bool = False) -> str:
