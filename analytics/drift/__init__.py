@@ -3,7 +3,7 @@
 from analytics.drift.before_and_since import Noise, band_erosion, noise_of, run_noise, scaffold_novelty
 from analytics.drift.charts import capability_jump, cost_per_task, residuals
 from analytics.drift.e_value import Invalid, calibration, harness_failures
-from analytics.drift.monitor import Monitor, Rerun, false_alerts_a_year, insufficient, rerun_set
+from analytics.drift.monitor import Monitor, false_alerts_a_year, insufficient
 from analytics.drift.rank_fidelity import OnAndOff, published_order, subset_fidelity
 from analytics.drift.saturation import FullRunScore, of_benchmark, saturation
 from analytics.drift.tuning import Audit, first_batch_tuning, n_audit_tasks, subset_tuning
@@ -15,7 +15,6 @@ __all__ = [
     "Monitor",
     "Noise",
     "OnAndOff",
-    "Rerun",
     "band_erosion",
     "calibration",
     "capability_jump",
@@ -28,7 +27,6 @@ __all__ = [
     "noise_of",
     "of_benchmark",
     "published_order",
-    "rerun_set",
     "residuals",
     "run_noise",
     "saturation",

@@ -7,14 +7,13 @@ by batch; the distinct texts of a column are checked once (``values``), only cod
 (``faults``) or all is handed out in order of name (``contents``).
 """
 
-from analytics.flat_file.columns import ALIASES, KNOWN, MAX_COLUMNS, OPTIONAL, REQUIRED
+from analytics.flat_file.columns import ALIASES, KNOWN, MAX_COLUMNS, REQUIRED
 from analytics.flat_file.contents import FlatFile, RunSetting
 from analytics.flat_file.csv_rows import guarded
 from analytics.flat_file.faults import (
     DELIVERED,
     FILE,
     MAX_FAULTS,
-    MAX_VALUE_BYTES,
     SUBMISSION,
     Fault,
     FlatFileError,
@@ -24,15 +23,7 @@ from analytics.flat_file.faults import (
 from analytics.flat_file.json_rows import unique, whole_number
 from analytics.flat_file.reading import from_arrow, from_records, read
 from analytics.flat_file.streams import GzipMembers, head, wide_encoding
-from analytics.flat_file.values import (
-    MAX_NAME_LENGTH,
-    OF_AGENT,
-    WEIGHTS,
-    is_too_small,
-    name_rule,
-    text_of,
-    weights_in,
-)
+from analytics.flat_file.values import OF_AGENT, WEIGHTS, is_too_small, name_rule, text_of, weights_in
 
 __all__ = [
     "ALIASES",
@@ -41,10 +32,7 @@ __all__ = [
     "KNOWN",
     "MAX_COLUMNS",
     "MAX_FAULTS",
-    "MAX_NAME_LENGTH",
-    "MAX_VALUE_BYTES",
     "OF_AGENT",
-    "OPTIONAL",
     "REQUIRED",
     "SUBMISSION",
     "WEIGHTS",

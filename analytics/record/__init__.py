@@ -14,7 +14,7 @@ from analytics.record.conditions import (
     most_lacking,
     vouched_choose,
 )
-from analytics.record.missing import MIN_AGENTS, Resolution, ranked_text, resolve
+from analytics.record.missing import MIN_AGENTS, ranked_text, resolve
 from analytics.record.reduction import AgentRow, agent_rows, in_part
 from analytics.record.rows import (
     TRUST,
@@ -41,7 +41,6 @@ __all__ = [
     "Delivery",
     "People",
     "Record",
-    "Resolution",
     "Rows",
     "Trust",
     "Voter",

@@ -30,7 +30,6 @@ from analytics.reml.variance_components import (
     VarianceFit,
     check_level,
     degrees_of_freedom,
-    satterthwaite_df,
     small_facets,
     theta_slopes,
 )
@@ -44,7 +43,6 @@ __all__ = [
     "degrees_of_freedom",
     "fit",
     "parse",
-    "satterthwaite_df",
     "small_facets",
     "theta_slopes",
 ]

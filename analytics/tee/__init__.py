@@ -14,7 +14,6 @@ from analytics.tee.components import (
 from analytics.tee.design import Declaration, pilot_rules
 from analytics.tee.dstudy import (
     DStudyRefused,
-    Projection,
     Reading,
     as_json,
     interventions,
@@ -34,7 +33,6 @@ __all__ = [
     "Costs",
     "DStudyRefused",
     "Declaration",
-    "Projection",
     "Reading",
     "TotalError",
     "as_json",

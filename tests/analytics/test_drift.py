@@ -12,7 +12,7 @@ from analytics.drift import Audit, Invalid, Noise, OnAndOff
 from analytics.drift.before_and_since import _left
 from analytics.drift.charts import RUN_LENGTH
 from analytics.drift.e_value import log_e_values, upper_share
-from analytics.drift.monitor import Look, last_look, permutation_p, permuted
+from analytics.drift.monitor import Look, last_look, permutation_p, permuted, rerun_set
 from analytics.errors import CoreError
 from tests.refusals import refused
 
@@ -677,24 +677,22 @@ def test_false_alerts_a_year():
 
 def test_a_rerun_set_has_a_random_part_and_the_rest_on_top():
     since, ties, new = np.arange(20, 60), np.array([1, 2, 30]), np.array([59])
-    chosen = drift.rerun_set(since, ties, new, np.random.default_rng(1))
+    chosen = rerun_set(since, ties, new, np.random.default_rng(1))
     drawn = [run for run in chosen if run.sampled]
     assert len(drawn) == 8
     assert all(run.inclusion == 8 / 40 and run.agent >= 20 for run in drawn)
     assert {1, 2, 30, 59} <= {run.agent for run in chosen}
     assert [run.agent for run in chosen] == sorted({run.agent for run in chosen})
-    few = drift.rerun_set(np.arange(3), ties[:0], ties[:0], np.random.default_rng(1))
+    few = rerun_set(np.arange(3), ties[:0], ties[:0], np.random.default_rng(1))
     assert [(run.agent, run.inclusion) for run in few] == [(0, 1.0), (1, 1.0), (2, 1.0)]
-    assert drift.rerun_set(since[:0], ties[:0], ties[:0], np.random.default_rng(1)) == []
+    assert rerun_set(since[:0], ties[:0], ties[:0], np.random.default_rng(1)) == []
 
 
 def test_each_agent_is_drawn_with_the_probability_stated():
     draws = [
         run.agent
         for seed in range(2_000)
-        for run in drift.rerun_set(
-            np.arange(16), np.array([], int), np.array([], int), np.random.default_rng(seed)
-        )
+        for run in rerun_set(np.arange(16), np.array([], int), np.array([], int), np.random.default_rng(seed))
     ]
     shares = np.bincount(draws, minlength=16) / 2_000
     assert np.abs(shares - 0.5).max() < 4 * math.sqrt(0.25 / 2_000)

@@ -17,11 +17,9 @@ from analytics.errors import CoreError
 from analytics.flat_file import (
     ALIASES,
     FILE,
+    KNOWN,
     MAX_COLUMNS,
     MAX_FAULTS,
-    MAX_NAME_LENGTH,
-    OPTIONAL,
-    REQUIRED,
     Fault,
     FlatFile,
     FlatFileError,
@@ -30,6 +28,7 @@ from analytics.flat_file import (
     name_rule,
     read,
 )
+from analytics.flat_file.values import MAX_NAME_LENGTH
 
 AS_OF = datetime(2026, 1, 1, tzinfo=UTC)
 HEADER = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"
@@ -285,8 +284,8 @@ def test_an_alias_beside_its_column_is_metadata():
 
 def test_no_two_aliases_stand_for_one_column():
     assert len(set(ALIASES.values())) == len(ALIASES)
-    assert not set(ALIASES) & {*REQUIRED, *OPTIONAL}
-    assert set(ALIASES.values()) <= {*REQUIRED, *OPTIONAL}
+    assert not set(ALIASES) & set(KNOWN)
+    assert set(ALIASES.values()) <= set(KNOWN)
 
 
 SEVERAL = 'benchmark: the file holds 3 benchmarks ("x", "y", "z"); choose one, for example --only "x"'

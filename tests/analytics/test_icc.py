@@ -15,7 +15,6 @@ from analytics.errors import CoreError
 from analytics.trials import (
     AccuracyRefused,
     IccRefused,
-    TaskTrials,
     accuracy_interval,
     consistency,
     convergence,
@@ -23,7 +22,7 @@ from analytics.trials import (
     repeated_trials,
     task_trials,
 )
-from analytics.trials.icc import mean_interval
+from analytics.trials.icc import TaskTrials, mean_interval
 from tests.refusals import refused
 
 AS_OF = datetime(2026, 1, 1, tzinfo=UTC)

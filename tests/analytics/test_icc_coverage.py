@@ -8,7 +8,8 @@ counts; where the truth expects under five passes, a·μ < 5, it is known to be 
 import numpy as np
 import pytest
 
-from analytics.trials import IccRefused, TaskTrials, intraclass_correlation
+from analytics.trials import IccRefused, intraclass_correlation
+from analytics.trials.icc import TaskTrials
 
 N_REPLICATES = 2000
 N_TRIALS = 64

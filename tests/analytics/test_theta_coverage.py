@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from analytics.reml import satterthwaite_df, theta_slopes
+from analytics.reml import theta_slopes
+from analytics.reml.variance_components import satterthwaite_df
 from analytics.tee import Declaration, total_error
 
 N_REPLICATES = 2_000

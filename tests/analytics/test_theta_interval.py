@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analytics.reml import degrees_of_freedom, fit, satterthwaite_df, small_facets, theta_slopes
+from analytics.reml import degrees_of_freedom, fit, small_facets, theta_slopes
+from analytics.reml.variance_components import satterthwaite_df
 from analytics.tee import Declaration, total_error
 
 
