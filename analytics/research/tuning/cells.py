@@ -79,10 +79,6 @@ class RunCells:
         """All that was paid, US dollars."""
         return float(np.nansum(_floats(self.rows["cost_usd"]))) + self.cost_beside
 
-    def seconds(self, part: str) -> FloatArray:
-        """Seconds of each cell spent on a part of `SECONDS`; NaN where not measured."""
-        return _floats(self.rows[part])
-
     def tensor(self, request: RunRequest) -> ScoreTensor:
         """Scores by model, task and run, in ascending order of name; what is not there is not valid."""
         names = (
