@@ -104,10 +104,6 @@ class RankIntervals:
             **others,
         )
 
-    def tied_with(self, agent: int) -> tuple[int, ...]:
-        """Positions of the other agents that agent neither beats nor is beaten by."""
-        return tuple(np.flatnonzero(self.tied[agent]).tolist())
-
     @cached_property
     def tied(self) -> Mask:
         """Pairs in which neither beats the other, (n_agents, n_agents); False on the diagonal."""

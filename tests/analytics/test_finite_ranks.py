@@ -102,7 +102,7 @@ def test_a_clear_order_by_hand():
     assert result.variances == pytest.approx(np.full(3, 5e-5))
     assert (result.lower.tolist(), result.upper.tolist()) == ([3, 1, 1], [3, 2, 2])
     assert result.may_be_first.tolist() == [False, True, True]
-    assert result.tied_with(1) == (2,)
+    assert np.flatnonzero(result.tied[1]).tolist() == [2]
     # ν = 160 for each: c near that of three known variances, 2.34
     assert result.critical == pytest.approx(studentized_range.ppf(0.95, 3, math.inf) / math.sqrt(2), abs=0.07)
 
@@ -372,7 +372,7 @@ def test_ranks_and_ties_are_two_ways_to_say_who_beats_whom(seed):
     assert ((result.lower <= place) & (place <= result.upper)).all()
     assert result.may_be_first[np.argmax(result.means)]
     for a in range(7):
-        assert len(result.tied_with(a)) == result.upper[a] - result.lower[a]
+        assert np.count_nonzero(result.tied[a]) == result.upper[a] - result.lower[a]
 
 
 @pytest.mark.parametrize("n_trials", [1, 5])
@@ -380,7 +380,7 @@ def test_identical_agents_are_tied(n_trials):
     agents = board(3, 5, n_trials=n_trials, spread=0.4)
     agents[2] = replace(agents[3], name="a002")
     result = rank_sets(agents, NOISE if n_trials > 1 else TrialNoise(), seed=1, n_draws=199)
-    assert 3 in result.tied_with(2)
+    assert result.tied[2, 3]
     assert (result.lower[2], result.upper[2]) == (result.lower[3], result.upper[3])
 
 
@@ -414,7 +414,7 @@ def test_unclaimed_orders_are_ties_and_exclude_nobody():
     unclaimed = np.zeros((4, 4), dtype=bool)
     unclaimed[0] = unclaimed[:, 0] = True
     result = rank_sets(agents, NOISE, seed=1, n_draws=999, unclaimed=unclaimed)
-    assert result.tied_with(0) == (1, 2, 3)
+    assert np.flatnonzero(result.tied[0]).tolist() == [1, 2, 3]
     assert result.may_be_first[0]
     assert not rank_sets(agents, NOISE, seed=1, n_draws=999).may_be_first[0]
 
