@@ -160,8 +160,10 @@ def asking(client, kept):
         if secret := kept.secrets[kind]:
             headers["Authorization"] = f"Bearer {secret}"
         at = reverse(f"api:{name}", kwargs=asked)
-        if method == "GET":
-            return client.get(at, query if query is not None else QUERIES.get(name, {}), headers=headers)
+        if method in ("GET", "HEAD"):
+            return getattr(client, method.lower())(
+                at, query if query is not None else QUERIES.get(name, {}), headers=headers
+            )
         said = json.dumps(BODIES[f"post_{name}"] if body is None else body)
         return client.post(at, said, content_type="application/json", headers=headers)
 
@@ -572,6 +574,17 @@ def test_what_has_not_changed_has_the_headers_of_the_whole(ask, name, kind, acce
     assert unchanged.status_code == 304
     for header in ("Cache-Control", "Content-Location", "ETag", "Expires", "Vary"):
         assert unchanged.headers.get(header) == whole.headers.get(header), header
+
+
+@pytest.mark.parametrize("kind", ["anonymous", OPERATOR])
+def test_head_has_the_headers_of_get(ask, kind):
+    for name in (name for name, method in TABLE if method == "GET"):
+        whole, head = ask(name, kind=kind), ask(name, "HEAD", kind)
+        assert (head.status_code, head.content) == (whole.status_code, b""), name
+        for header in ("Cache-Control", "Content-Length", "ETag", "Vary"):
+            assert head.headers.get(header) == whole.headers.get(header), name
+        if whole.status_code == 200 and "ETag" in whole:
+            assert ask(name, "HEAD", kind, **{"If-None-Match": whole["ETag"]}).status_code == 304, name
 
 
 def test_what_changed_since(ask, kept):

@@ -124,5 +124,15 @@ def test_it_is_only_read_and_needs_no_more_than_the_policy_allows(client, whole)
             assert (again.status_code, again.content) == (304, b""), address
             for name in ("Cache-Control", "ETag", "Vary"):
                 assert again[name] == whole[name], address
-        assert client.head(address).status_code == 200
         assert client.post(address).status_code == 405
+
+
+def test_head_has_the_headers_of_get(client, whole):
+    others = [f"/b/toy{page}" for page in OTHERS]
+    for address in (*whole, *others, "/", "/methods", "/submit", "/robots.txt", "/sitemap.xml"):
+        page, head = client.get(address), client.head(address)
+        assert (head.status_code, head.content) == (200, b""), address
+        for name in ("Cache-Control", "Content-Length", "ETag", "Vary"):
+            assert head.headers.get(name) == page.headers.get(name), address
+        again = client.head(address, headers={"If-None-Match": page["ETag"]})
+        assert (again.status_code, again["ETag"]) == (304, page["ETag"]), address
