@@ -64,8 +64,14 @@ handler404 = _page_or_problem(HTTPStatus.NOT_FOUND, defaults.page_not_found)
 class ConditionalGetMiddleware(http.ConditionalGetMiddleware):
     """Django's answer to If-Match has no body; under /api/ it is problem+json, too.
 
-    Gives a 304 what the gzip middleware, which sees no content of it, would give the whole answer.
+    Tags are sent as weak, as content may be compressed, and If-Match with one would never match. Nothing is
+    written on that condition, so it is compared like If-None-Match.
+    A 304 has what the gzip middleware, which sees no content of it, would give the whole answer.
     """
+
+    def process_request(self, request: HttpRequest) -> None:
+        if tags := request.META.get("HTTP_IF_MATCH"):
+            request.META["HTTP_IF_MATCH"] = tags.replace('W/"', '"')
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         as_get = copy(request)  # a view renders the same for HEAD, whose content the server leaves out

@@ -127,7 +127,7 @@ class OutcomesDownload(DownloadView):
         snapshot = opened.enter_context(ExportTransaction(benchmark))
         policy, about = policy_in_force(benchmark), snapshot.about
         kind = f"{self.kind}-marked" if self.has_mark else self.kind
-        etag = f'W/"{about.data_version}.{about.shown_version}.{policy.number}.{kind}"'
+        etag = f'"{about.data_version}.{about.shown_version}.{policy.number}.{kind}"'
         # Here, where what is open can be closed; the middleware would leave it open.
         if unchanged := get_conditional_response(request._request, etag=etag):
             unchanged["ETag"] = etag

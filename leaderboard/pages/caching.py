@@ -75,7 +75,7 @@ def cached_page(*known: str, of_data: bool = False, reads: Tables = ()) -> Calla
             parts = [version(), _signs_as(settings.SIGNING_KEY), settings.SITE_URL, view.__module__]
             parts += [view.__qualname__, place, parameters, request.scheme, request.get_host(), shown]
             key = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
-            tag = f'W/"{key[:32]}"'  # weak, as it is of the page and not of bytes that may be compressed
+            tag = f'"{key[:32]}"'  # of the page, not of bytes that may be compressed: sent as weak
             if unchanged := get_conditional_response(request, etag=tag):
                 unchanged["ETag"] = tag
                 return unchanged

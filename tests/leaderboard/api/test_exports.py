@@ -74,6 +74,10 @@ def test_what_is_known_already_is_not_sent_again(client, toy):
     assert (again.status_code, content(again)) == (304, b"")
     for header in ("Cache-Control", "ETag", "Vary"):
         assert again[header] == first[header]
+    for sent, status in ((first["ETag"], 200), ('W/"another"', 412)):
+        matched = client.get(f"{ONE}/outcomes.csv", headers={"If-Match": sent})
+        assert matched.status_code == status
+        matched.close()
     load_text(csv_text({"new": "1" * 20}))
     later = client.get(f"{ONE}/outcomes.csv", headers={"If-None-Match": first["ETag"]})
     assert (later.status_code, later["Bandstand-Rows"]) == (200, "340")

@@ -553,7 +553,9 @@ def test_a_board_that_has_not_changed_is_not_sent_again(ask, client, kept):
     assert len(caught) == 2  # the benchmark; its board
     since = ask("board", kind="anonymous", **{"If-Modified-Since": first["Last-Modified"]})
     assert since.status_code == 304
-    other = ask("board", kind="anonymous", **{"If-Match": '"another"'})
+    for sent in (tag, f'"another", {tag}', "*"):
+        assert ask("board", kind="anonymous", **{"If-Match": sent}).status_code == 200
+    other = ask("board", kind="anonymous", **{"If-Match": 'W/"another"'})
     assert (other.status_code, other["Content-Type"]) == (412, "application/problem+json")
     assert other.json()["detail"].endswith("Get it again without these headers.")
     Benchmark.objects.filter(slug="toy").update(shown_version=99)

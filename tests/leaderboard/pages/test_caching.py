@@ -160,6 +160,12 @@ class TestQueries:
             assert (response["ETag"], response["Cache-Control"]) == (tag, PUBLIC)
             assert response["Vary"] == "Accept-Encoding"
 
+    def test_a_page_that_has_to_match(self, client, board):
+        tag = client.get("/b/toy")["ETag"]
+        for ask in (client.get, client.head):
+            assert ask("/b/toy", headers={"If-Match": tag}).status_code == 200
+            assert ask("/b/toy", headers={"If-Match": 'W/"another"'}).status_code == 412
+
     def test_others_after_two_and_then_after_one(self, client, board, django_assert_num_queries):
         client.get("/b/toy")
         forget()
