@@ -67,6 +67,19 @@ def test_other_marks_of_an_end_are_refused(client, toy, query):
     assert client.get(f"{ONE}/{query}").status_code == 400
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_head_and_304_have_the_headers_of_the_whole(client, toy, kind):
+    at = f"{ONE}/outcomes.{kind}"
+    whole, head = client.get(at), client.head(at)
+    whole.close()
+    known = [ask(at, headers={"If-None-Match": whole["ETag"]}) for ask in (client.get, client.head)]
+    assert [one.status_code for one in (head, *known)] == [200, 304, 304]
+    for one in (head, *known):
+        for header in ("Cache-Control", "ETag", "Vary"):
+            assert one[header] == whole[header], header
+    assert all_places_are_free()
+
+
 def test_what_is_known_already_is_not_sent_again(client, toy):
     first = client.get(f"{ONE}/outcomes.csv")
     assert content(first)
