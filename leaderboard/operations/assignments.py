@@ -25,7 +25,7 @@ from leaderboard.operations.queries import open_request, request_naming
 from leaderboard.studies.models import StagedStudy
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.rules import counting_of, n_audit_tasks
-from leaderboard.studies.staged_steps import WalkState
+from leaderboard.studies.staged_steps import DRAWN, WalkState
 from leaderboard.submissions.models import LIVE, Status, Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, submissions_of
 
@@ -399,6 +399,26 @@ def _end_if(assignment: Assignment, covers: bool, as_of: datetime) -> None:
     if covers and assignment.status == AssignmentStatus.OPEN and not _is_late(assignment, as_of):
         assignment.status, assignment.ended_at = AssignmentStatus.FULFILLED, as_of
         assignment.save(update_fields=["status", "ended_at"])
+
+
+def reopen(agents: Collection[int], as_of: datetime) -> None:
+    """End no longer what was fulfilled batch by batch and lacks results since some were taken back.
+
+    It is open again for the rest of its days. It has expired after them, where another one followed, and
+    where the agent was drawn: who takes the remaining tasks back has no rank.
+    """
+    fulfilled = Assignment.objects.filter(
+        agent__in=agents, mode=Mode.STAGED, status=AssignmentStatus.FULFILLED
+    )
+    for one in fulfilled.select_related("study", "agent__benchmark"):
+        if asking.step_of(one).is_over:
+            continue
+        is_latest = not one.agent.assignments.filter(pk__gt=one.pk).exists()
+        was_drawn = any(decision["stage"] == DRAWN for decision in one.decisions)
+        one.status, one.ended_at = AssignmentStatus.EXPIRED, as_of
+        if is_latest and not was_drawn and one.expires_at > as_of:
+            one.status, one.ended_at = AssignmentStatus.OPEN, None
+        one.save(update_fields=["status", "ended_at"])
 
 
 def summary(

@@ -24,6 +24,7 @@ from leaderboard.errors import Conflict
 from leaderboard.operations import checking
 from leaderboard.operations.acting import acting
 from leaderboard.operations.asking import agent_context
+from leaderboard.operations.assignments import reopen
 from leaderboard.operations.delivered import DeliveredRows, stored_delivery
 from leaderboard.operations.events import tell_of_arrivals, tell_of_refusal
 from leaderboard.operations.queries import CountsNoMore, has_been_shown, locked_submissions
@@ -75,6 +76,8 @@ def refuse(*, uuid: UUID, by: User | None, reason: str, as_of: datetime) -> Subm
 def change(submissions: Sequence[Submission], status: Status, **why: Any) -> None:
     """Change locked submissions of one benchmark; ends the caller's transaction. `why`: by, reason, at."""
     changes = change_status(submissions=submissions, status=status, **why)
+    if status not in LIVE:
+        reopen({submission.agent_id for submission in submissions}, why["at"])
     append_changes(benchmark=submissions[0].agent.benchmark, changes=changes)
 
 

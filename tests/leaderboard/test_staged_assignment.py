@@ -1011,6 +1011,42 @@ def test_the_interface_gives_batches_and_says_what_is_left(post, client):
     assert "sk again" not in asked["reason"]  # it stays, also where nothing is left
 
 
+@pytest.fixture
+def read(post, client):
+    """An assignment as its owner reads it."""
+
+    def one(assignment):
+        return client.get(f"/api/v1/benchmarks/toy/assignments/{assignment.uuid}").json()
+
+    return one
+
+
+@pytest.mark.parametrize(("at", "status"), [(AS_OF, "open"), (OVER, "expired")])
+def test_one_that_lacks_results_again_is_not_fulfilled(ada, read, at, status):
+    receipts = walk(ada)
+    assignment = Assignment.objects.get()
+    told = read(assignment)
+    assert (told["status"], told["staged"]["stage"]) == ("fulfilled", "stopped")
+    withdraw(uuid=UUID(receipts[-1]["id"]), token=ada, reason="a wrong run", as_of=at)
+    told, rest = read(assignment), waiting(assignment)
+    assert (told["status"], told["staged"]["stage"], told["staged"]["waiting"]) == (status, "running", rest)
+    assert (told["ended_at"] is None) == (status == "open")
+    asked = ask(ada, as_of=at)
+    assert (asked == assignment, waiting(asked)) == (status == "open", rest)
+    receipt = deliver(ada, marked(rest), as_of=at)["assignment"]
+    assert (receipt["id"], receipt["status"], receipt["late"]) == (str(asked.uuid), "fulfilled", False)
+
+
+def test_one_of_a_drawn_agent_expires_where_it_takes_the_rest_back(board, read):
+    ada = drawn()
+    receipt = deliver(ada, marked(waiting(ask(ada)), "0" * N_TASKS))
+    assert receipt["assignment"]["status"] == "fulfilled"
+    withdraw(uuid=UUID(receipt["id"]), token=ada, reason="it was worse", as_of=AS_OF)
+    told = read(Assignment.objects.get())
+    assert (told["status"], told["staged"]["stage"]) == ("expired", "running")
+    assert lines_of(recomputed())["newcomer"].at["full"].rank is None
+
+
 @pytest.mark.parametrize("stage", ["stopped", "drawn"])
 def test_the_interface_tells_who_is_drawn_once_the_estimate_is_stored(post, monkeypatch, stage):
     """A dry run of the last batch answers alike, whether the agent is drawn or not."""
