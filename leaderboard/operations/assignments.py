@@ -379,11 +379,18 @@ def _is_late(assignment: Assignment, as_of: datetime) -> bool:
 def link_delivery(
     *, assignment: Assignment, submission: Submission, outcomes: pa.Table, as_of: datetime
 ) -> WalkState | None:
-    """Link a delivery to its assignment, which is fulfilled where the agent's outcomes now cover it, and a
-    staged one where enough is known; returns how far that has come. `outcomes` has their number `n` for each
+    """Link a delivery to its assignment, and end this or the one that is open where nothing is left to run;
+    returns how far a staged one has come. `outcomes` has the number `n` of the agent's outcomes for each
     task and condition.
     """
     assignment.submissions.add(submission)
+    for other in assignment.agent.assignments.filter(status=AssignmentStatus.OPEN).exclude(pk=assignment.pk):
+        _end_where_covered(other, outcomes, as_of)
+    return _end_where_covered(assignment, outcomes, as_of)
+
+
+def _end_where_covered(assignment: Assignment, outcomes: pa.Table, as_of: datetime) -> WalkState | None:
+    """It is fulfilled where the agent's outcomes cover it, and a staged one where enough is known."""
     if assignment.mode == Mode.STAGED:
         walk = asking.store_decision(assignment)
         _end_if(assignment, walk.is_over, as_of)

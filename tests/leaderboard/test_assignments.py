@@ -311,6 +311,16 @@ class TestDelivering:
         assignment.refresh_from_db()
         assert assignment.status == "expired"
 
+    def test_what_another_one_covers_is_fulfilled(self, ada, subset):
+        first = ask(ada, as_of=AS_OF - timedelta(days=20))
+        second = ask(ada)
+        receipt = deliver(ada, runs(names(first)[1:]), assignment=str(first.uuid))
+        second.refresh_from_db()
+        assert (receipt["assignment"]["id"], second.status) == (str(first.uuid), "open")
+        deliver(ada, runs(names(first)[:1]), assignment=str(first.uuid))
+        second.refresh_from_db()
+        assert (second.status, second.submissions.count()) == ("fulfilled", 0)
+
     def test_unnamed_and_expired_it_is_as_if_nobody_had_asked(self, ada, subset):
         ask(ada, as_of=AS_OF - timedelta(days=20))
         receipt = deliver(ada, runs(subset))

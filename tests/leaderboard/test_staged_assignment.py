@@ -359,14 +359,7 @@ class TestBatches:
 
     def test_the_last_batch_counts_also_after_its_days(self, ada):
         """It need not name the assignment: nothing else could be meant."""
-        while True:
-            assignment = ask(ada)
-            with transaction.atomic():
-                is_last = deliver(ada, marked(waiting(assignment)))["assignment"]["staged"]["done"]
-                transaction.set_rollback(is_last)
-            if is_last:
-                break
-        assignment.refresh_from_db()
+        assignment = before_the_last_batch(ada)
         expire_due(as_of=OVER)
         told = deliver(ada, marked(waiting(assignment)))["assignment"]
         assert (told["id"], told["late"], told["staged"]["done"]) == (str(assignment.uuid), True, True)
@@ -1045,6 +1038,29 @@ def test_one_of_a_drawn_agent_expires_where_it_takes_the_rest_back(board, read):
     told = read(Assignment.objects.get())
     assert (told["status"], told["staged"]["stage"]) == ("expired", "running")
     assert lines_of(recomputed())["newcomer"].at["full"].rank is None
+
+
+def before_the_last_batch(by):
+    """The assignment, when one batch is left."""
+    while True:
+        assignment = ask(by)
+        with transaction.atomic():
+            is_last = deliver(by, marked(waiting(assignment)))["assignment"]["staged"]["done"]
+            transaction.set_rollback(is_last)
+        if is_last:
+            assignment.refresh_from_db()
+            return assignment
+
+
+def test_what_another_one_covers_is_fulfilled(ada, read):
+    first = before_the_last_batch(ada)
+    second = ask(ada, as_of=OVER)
+    named = deliver(ada, marked(waiting(first)), as_of=OVER, assignment=str(first.uuid))["assignment"]
+    assert (named["id"], named["status"], named["late"]) == (str(first.uuid), "expired", True)
+    told = read(second)
+    assert (told["status"], told["staged"]["done"], told["submissions"]) == ("fulfilled", True, [])
+    second.refresh_from_db()
+    assert second.decisions[-1]["stage"] == "stopped"
 
 
 @pytest.mark.parametrize("stage", ["stopped", "drawn"])
