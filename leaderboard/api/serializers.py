@@ -321,11 +321,17 @@ class AssignmentOneSerializer(AssignmentRowSerializer):
         help_text="Of a staged one: the tasks that wait to be run, score, interval, what is left; or null."
     )
     submissions = SerializerMethodField(help_text="Ids of what was delivered for it.")
+    late = SerializerMethodField(help_text="Whether some of it was delivered after the assignment expired.")
 
     def get_tasks(self, assignment: Any) -> list[str]:
         from leaderboard.operations.assignments import names_of
 
         return list(names_of(assignment))
+
+    def get_late(self, assignment: Any) -> bool:
+        from leaderboard.operations.assignments import came_late
+
+        return came_late(assignment)
 
     def get_staged(self, assignment: Any) -> dict[str, Any] | None:
         from leaderboard.operations.asking import staged_summary, step_of

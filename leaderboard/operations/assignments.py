@@ -448,7 +448,20 @@ def lateness(assignment: Assignment | None, as_of: datetime) -> list[str]:
     is_open = assignment is not None and assignment.status != AssignmentStatus.FULFILLED
     if assignment is None or not is_open or not _is_late(assignment, as_of):
         return []
-    return [f"the assignment expired on {assignment.expires_at:%Y-%m-%d}: the outcomes count, marked as late"]
+    day = f"{_expired_at(assignment):%Y-%m-%d}"
+    return [f"the assignment expired on {day}: the outcomes count, marked as late"]
+
+
+def came_late(assignment: Assignment) -> bool:
+    """Whether outcomes came for it after it had expired, and were not taken back."""
+    if assignment.status == AssignmentStatus.FULFILLED:
+        return False
+    after = assignment.submissions.filter(received_at__gte=_expired_at(assignment))
+    return after.filter(status__in=LIVE).exists()
+
+
+def _expired_at(assignment: Assignment) -> datetime:
+    return min(assignment.expires_at, assignment.ended_at or assignment.expires_at)
 
 
 def names_of(assignment: Assignment) -> Collection[str]:

@@ -1038,6 +1038,9 @@ def test_one_of_a_drawn_agent_expires_where_it_takes_the_rest_back(board, read):
     told = read(Assignment.objects.get())
     assert (told["status"], told["staged"]["stage"]) == ("expired", "running")
     assert lines_of(recomputed())["newcomer"].at["full"].rank is None
+    again = deliver(ada, marked(told["staged"]["waiting"]))
+    assert any(f"expired on {AS_OF:%Y-%m-%d}: the outcomes count" in one for one in again["warnings"])
+    assert read(Assignment.objects.get())["late"] is True
 
 
 def before_the_last_batch(by):
@@ -1050,6 +1053,17 @@ def before_the_last_batch(by):
         if is_last:
             assignment.refresh_from_db()
             return assignment
+
+
+def test_it_says_whether_results_came_late(ada, read):
+    assignment = before_the_last_batch(ada)
+    expire_due(as_of=OVER)
+    assert read(assignment)["late"] is False
+    receipt = deliver(ada, marked(waiting(assignment)), as_of=OVER)
+    told = read(assignment)
+    assert (told["status"], told["late"], receipt["assignment"]["late"]) == ("expired", True, True)
+    withdraw(uuid=UUID(receipt["id"]), token=ada, reason="a wrong run", as_of=OVER)
+    assert read(assignment)["late"] is False
 
 
 def test_what_another_one_covers_is_fulfilled(ada, read):
