@@ -384,9 +384,6 @@ def link_delivery(
     task and condition.
     """
     assignment.submissions.add(submission)
-    if submission.replaces_id:
-        reopen([assignment.agent_id], as_of)
-        assignment.refresh_from_db(fields=["status", "ended_at"])
     for other in assignment.agent.assignments.filter(status=AssignmentStatus.OPEN).exclude(pk=assignment.pk):
         _end_where_covered(other, outcomes, as_of)
     return _end_where_covered(assignment, outcomes, as_of)

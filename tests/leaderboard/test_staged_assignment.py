@@ -1030,16 +1030,6 @@ def test_one_that_lacks_results_again_is_not_fulfilled(ada, read, at, status):
     assert (receipt["id"], receipt["status"], receipt["late"]) == (str(asked.uuid), "fulfilled", False)
 
 
-def test_one_whose_results_are_replaced_by_fewer_is_open_again(ada, read):
-    last = walk(ada)[-1]
-    assignment = Assignment.objects.get()
-    tasks = waiting_names(assignment)[-NEXT:]
-    told = deliver(ada, marked(tasks[1:]), replaces=last["id"])["assignment"]
-    assert (told["status"], told["staged"]["waiting"]) == ("open", tasks[:1])
-    assert read(assignment)["status"] == "open"
-    assert deliver(ada, marked(tasks[:1]))["assignment"]["status"] == "fulfilled"
-
-
 def test_one_of_a_drawn_agent_expires_where_it_takes_the_rest_back(board, read):
     ada = drawn()
     receipt = deliver(ada, marked(waiting(ask(ada)), "0" * N_TASKS))
