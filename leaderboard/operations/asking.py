@@ -261,10 +261,15 @@ def staged_summary(walk: WalkState, *, dry_run: bool = False) -> dict[str, Any]:
 
 
 def decisions_of(benchmark: Benchmark) -> dict[str, tuple[StagedStudy, list[dict[str, Any]]]]:
-    """What was decided of the agents that were asked batch by batch, by name, and by which study."""
+    """What was decided of the agents that were asked batch by batch, by name, and by which study.
+
+    Of several assignments by the latest with a decision; none takes the place of one that was drawn.
+    """
     of = Assignment.objects.filter(agent__benchmark=benchmark, mode=Mode.STAGED)
-    decisions = {}
+    decisions = dict[str, tuple[StagedStudy, list[dict[str, Any]]]]()
     for one in of.select_related("agent", "study").order_by("id"):
         assert one.study is not None
-        decisions[one.agent.name] = (one.study, one.decisions)
+        _, known = decisions.get(one.agent.name, (None, []))
+        if not known or (one.decisions and not any(made["stage"] == DRAWN for made in known)):
+            decisions[one.agent.name] = (one.study, one.decisions)
     return decisions

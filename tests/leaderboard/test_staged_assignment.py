@@ -1043,6 +1043,16 @@ def test_one_of_a_drawn_agent_expires_where_it_takes_the_rest_back(board, read):
     assert read(Assignment.objects.get())["late"] is True
 
 
+def test_another_assignment_hides_no_draw(board):
+    ada = drawn()
+    before = decisions_of(toy())["newcomer"]
+    expire_due(as_of=OVER)
+    deliver(ada, marked(waiting(ask(ada, as_of=OVER))), as_of=OVER)
+    assert Assignment.objects.count() == 2
+    assert decisions_of(toy())["newcomer"] == before
+    assert before[1][-1]["stage"] == "drawn"
+
+
 def before_the_last_batch(by):
     """The assignment, when one batch is left."""
     while True:
