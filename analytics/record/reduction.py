@@ -583,16 +583,28 @@ def _judged_trials(counted: _Slots, failed: CodeArray, frame: _Frame) -> CodeArr
     """Give verdicts on one trial of a task one number, (n_rows + n_failed,).
 
     Judges scored one trial where its number, prompt, temperature and run are the same; of several such under
-    one judge the first is scored with the first. So are the failures that stand for absent trials, which have
-    negative numbers.
+    one judge the first is scored with the first. The failure for an absent verdict is of the first trial that
+    other judges alone scored; where there is none, of an absent trial, which has a negative number.
     """
     slot, (labels, trial) = counted.slot, np.unique(counted.rows.trial, return_inverse=True)
     named = frame.unjudged[counted.rows.setting] * len(labels) + trial
     order, place = np.lexsort((named, slot)), np.empty(len(slot), dtype=np.int64)
     place[order] = _number_in_run(slot[order] * (named.max(initial=0) + 1) + named[order])
-    alike = frame.unjudged_conditions
-    absent = _number_in_run(failed) * len(alike) + alike[failed % len(alike)]
-    return np.concatenate([named * (place.max(initial=0) + 1) + place, -1 - absent])
+    scored, alike = named * (place.max(initial=0) + 1) + place, frame.unjudged_conditions
+
+    def across_judges(slots: CodeArray) -> CodeArray:
+        return slots // len(alike) * len(alike) + alike[slots % len(alike)]
+
+    absent = -1 - (_number_in_run(failed) * len(alike) + alike[failed % len(alike)])
+    of_rows, of_failed = across_judges(slot), across_judges(failed)
+    order = np.argsort(of_rows, kind="stable")
+    for one in np.unique(failed[np.isin(of_failed, of_rows)]).tolist():
+        mine = np.flatnonzero(failed == one)
+        start, end = np.searchsorted(of_rows[order], [of_failed[mine[0]], of_failed[mine[0]] + 1])
+        there = order[start:end]
+        others = np.setdiff1d(scored[there], scored[there[slot[there] == one]])[: len(mine)]
+        absent[mine[: len(others)]] = others
+    return np.concatenate([scored, absent])
 
 
 def _trials(part: _Slots, frame: _Frame) -> ComparedTrials:

@@ -445,9 +445,12 @@ def _copies(stacked: Record) -> tuple[str, ...]:
 
 
 def _judged_again(n_absent: CountArray, compared: Compared) -> CodeArray:
-    """Count the verdicts on absent trials but for one of each, (n_agents,): each judge has one on each."""
+    """Count the absent verdicts but for one of each absent trial, (n_agents,): each judge has one on each.
+
+    A rest is of trials that another judge scored.
+    """
     n_conditions = max(len(compared.conditions), 1)
-    n_trials = -(-n_absent * (1 + compared.unjudged.max(initial=0)) // n_conditions)
+    n_trials = n_absent * (1 + compared.unjudged.max(initial=0)) // n_conditions
     return np.asarray((n_absent - n_trials).sum(axis=1), dtype=np.int64)
 
 

@@ -207,6 +207,20 @@ def test_a_missing_task_has_as_many_failures_as_trials_were_asked_for():
         assert (result.table.n_trials == n_trials / 4).all()
 
 
+@pytest.mark.parametrize("lost", [{1, 2}, {2}])
+def test_the_verdict_of_one_judge_alone_is_of_a_trial_that_is_there(lost):
+    """Two trials of 40 tasks, two judges; of the last agent's first task one judge lacks some verdicts."""
+    rows = [
+        (agent, task, (task + trial + agent) % 2, trial, judge)
+        for agent, task, trial, judge in product(range(6), range(40), (1, 2), (0, 1))
+        if (agent, task, judge) != (5, 0, 1) or trial not in lost
+    ]
+    result = made(rows, n_tasks=40, levels=judged("j1", "j2"), missing="zero")
+    assert result.n_missing_failed == len(lost)
+    assert [line.n_trials for line in answer(result).agents] == [80] * 6
+    assert result.n_judged_again == (80,) * 6
+
+
 @pytest.mark.usefixtures("without_convergence")
 @pytest.mark.parametrize("missing", ["gap", "zero"])
 def test_an_agent_of_which_one_pass_a_task_is_there_is_named(real_data, missing):
