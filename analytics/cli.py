@@ -323,10 +323,14 @@ def _tensor(arguments: argparse.Namespace) -> harness.ScoreTensor:
 
 
 def _table(arguments: argparse.Namespace) -> Answer:
-    options, only, file = table_options(vars(arguments)), arguments.only, arguments.file
+    options, only, file, to = table_options(vars(arguments)), arguments.only, arguments.file, arguments.to
+    if to and to.suffix != ".parquet":
+        raise CoreError(f"--to {to} writes Parquet. Give a name that ends in .parquet", code="no_parquet")
+    if to and to.exists() and to.samefile(file):
+        raise CoreError(f"--to {to} is the file that is read. Give another name", code="same_file")
     if is_table(file, options):
-        flat, note = read_table(file, options, as_of=datetime.now(UTC), only=only, out=arguments.to)
-    elif arguments.to:
+        flat, note = read_table(file, options, as_of=datetime.now(UTC), only=only, out=to)
+    elif to:
         rule = f"{file.name} is a flat file already. Leave out --to, or read it as a table: --long"
         raise CoreError(rule, code="flat_already")
     else:

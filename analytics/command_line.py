@@ -322,7 +322,7 @@ def _number_rule(text: str) -> str:
         number = float(text)
     except ValueError:
         number = math.nan
-    if not math.isfinite(number):
+    if not math.isfinite(number) or "_" in text or not text.isascii():  # which Python reads
         return "not a finite number"
     if abs(number) > MAX_VALUE:
         return f"beyond ±{MAX_VALUE:g}"

@@ -8,8 +8,10 @@ rules of the flat file, at the door of data frames (`from_arrow`).
 
 import argparse
 import csv
+import errno
 import io
 import json
+import os
 import re
 import shlex
 from collections import Counter, defaultdict
@@ -26,6 +28,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analytics.errors import CoreError
 from analytics.flat_file import (
     ALIASES,
     FILE,
@@ -244,7 +247,11 @@ def read_table(
 
         for name, text in absent.items():
             columns = columns.append_column(name, pa.repeat(text, len(rows)))
-        parquet.write_table(columns, out)
+        try:
+            parquet.write_table(columns, out)
+        except OSError as refusal:
+            why = os.strerror(refusal.errno or errno.EIO).lower()
+            raise CoreError(f"{out} cannot be written: {why}", code="not_written") from refusal
     are_trials = not table.across and options.blank is None
     return flat, _note(sheet, table, n_blank, n_counted, are_trials=are_trials)
 

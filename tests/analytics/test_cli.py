@@ -556,6 +556,17 @@ def test_a_flat_file_is_no_table(answer, refusal, tmp_path):
     assert not out.exists()
 
 
+def test_a_table_is_never_written_over_the_file_that_is_read(tmp_path, answer, refusal):
+    source, path = flat(tmp_path / "a.csv", ["B,a,s,m,2026-01-01,t,1,1"]), tmp_path / "a.parquet"
+    answer("table", source, "--long", "--to", path)
+    before = path.read_bytes()
+    assert "is the file that is read. Give another name" in refusal("table", path, "--long", "--to", path)
+    assert path.read_bytes() == before
+    assert "Give a name that ends in .parquet" in refusal("table", path, "--long", "--to", tmp_path / "b.csv")
+    away = tmp_path / "away" / "b.parquet"
+    assert f"{away} cannot be written: no such file" in refusal("table", path, "--long", "--to", away)
+
+
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     reading, writing = os.pipe()
     os.close(reading)
