@@ -72,9 +72,8 @@ def _foresee(reader: Reader, change: Callable[[], None], reason: str) -> Foresee
         return Foreseen([f"{reason} the results cannot be ranked: {error}."])
     if after is None:
         return Foreseen([f"{reason} there would be nothing to rank."])
-    sentences = [*_subset(before, after), *_ranks(before, after)] or [
-        "No change in ranks, rank ranges or ranking tasks."
-    ]
+    ranks = list(_ranks(before, after)) or ["No change in ranks or rank ranges."]
+    sentences = [*_subset(before, after), *ranks]
     old = {line.agent: line.at[before.target] for line in before.agents}
     places = [
         (line.agent, old.get(line.agent, AtTarget()), line.at[after.target]) for line in words.in_order(after)
@@ -131,7 +130,9 @@ def _rank(at: AtTarget) -> str:
 
 
 def _range(at: AtTarget) -> str:
-    return "none" if at.rank_lower is None else f"{at.rank_lower:,}–{at.rank_upper:,}"
+    if at.rank_lower is None or at.rank_upper is None:
+        return "none"
+    return "–".join(f"{end:,}" for end in sorted({at.rank_lower, at.rank_upper}))
 
 
 # --------------------------------------------------------------------------------- what agents have in common
