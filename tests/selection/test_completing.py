@@ -1,5 +1,6 @@
 """Completing by the model of all full runs: the scale of errors, and who is estimated from what."""
 
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -12,7 +13,7 @@ from selection.staged.model import fit
 from selection.staged.teaching import FullRun, taught
 from selection.staged.walks import Staging
 from selection.standings import answer
-from selection.standings.full_scores import Completing
+from selection.standings.full_scores import Completing, WalkResult, taught_by
 from selection.standings.placing import place
 from tests.selection.records import NAN, band, board, by_name, record_of
 from tests.selection.reference import by_model, joint_model, left_out_errors, mean_before
@@ -63,6 +64,19 @@ def test_above_twenty_full_runs_the_groups_are_twenty():
     assert found.scale_on(batch).degrees == 27
     assert len(found.refits.models) == 20
     assert set(found.refits.models) == {(i, i + 20) if i < 3 else (i,) for i in range(20)}
+
+
+@pytest.mark.parametrize(("n_vouched", "told"), [(12, 12), (5, 5), (4, 12)])
+def test_beside_five_that_are_vouched_for_others_do_not_tell_the_scale(n_vouched, told):
+    """Whoever is drawn may run the rest badly on purpose: 10 standard errors, at a tenth of a chance."""
+    record = record_of(board(12, 40))
+    about = tuple(replace(one, vouched=i < n_vouched) for i, one in enumerate(record.about))
+    record = replace(record, about=about)
+    walks = {record.table.agents[11]: WalkResult((0.5, 0.02), (0.5, 0.02), share=0.1)}
+    found, before = taught_by(record, Staging(), walks), taught_by(record, Staging())
+    assert len(found.outcomes) == 12
+    assert len(found.full_runs) == told
+    assert (found.scale == before.scale) == (told < 12)
 
 
 def test_of_a_new_scaffold_the_errors_are_those_of_scaffolds_left_out():
