@@ -46,6 +46,7 @@ class CompleteAgents:
 
     outcomes: (n_agents, n_tasks); mean outcomes on the active tasks, 0 to 1; NaN where missing.
     scores: (n_agents,); full scores y, 0 to 1.
+    vouched: (n_agents,); verified or of a trusted account; None: all.
     fits, completions: by the positions of the agents, as asked for of late.
     among: those these were taken from and their positions there, where fits are shared: folds of folds that
         train on the same agents have one fit. It begins at the fit to all, which shows in last bits alone.
@@ -57,6 +58,7 @@ class CompleteAgents:
     dates: tuple[date | None, ...]
     scaffolds: tuple[str, ...]
     models: tuple[str, ...]
+    vouched: Mask | None = None
     fits: dict[bytes, rasch.RaschFit] = field(default_factory=dict)
     completions: dict[bytes, StagedModel] = field(default_factory=dict)
     among: "tuple[CompleteAgents, IndexArray] | None" = None
@@ -68,6 +70,7 @@ class CompleteAgents:
         rows: IndexArray,
         outcomes: FloatArray,
         scores: FloatArray,
+        vouched: Mask | None = None,
     ) -> "CompleteAgents":
         """Take agents of a table, with these outcomes and full scores."""
         return cls(
@@ -77,12 +80,17 @@ class CompleteAgents:
             dates=tuple(table.dates[i] for i in rows),
             scaffolds=tuple(table.scaffolds[i] for i in rows),
             models=tuple(table.models[i] for i in rows),
+            vouched=vouched,
         )
 
     @property
     def n(self) -> int:
         """Number of complete agents."""
         return len(self.names)
+
+    def is_vouched(self, i: int) -> bool:
+        """Whether an agent is verified or of a trusted account."""
+        return self.vouched is None or bool(self.vouched[i])
 
     @cached_property
     def gram(self) -> SharedGram:
@@ -179,6 +187,7 @@ class CompleteAgents:
             dates=tuple(self.dates[i] for i in rows),
             scaffolds=tuple(self.scaffolds[i] for i in rows),
             models=tuple(self.models[i] for i in rows),
+            vouched=None if self.vouched is None else self.vouched[rows],
             among=(everybody, positions) if sharing or self.among is not None else None,
         )
 

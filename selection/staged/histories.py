@@ -131,7 +131,7 @@ def replayed(
         seen = np.full(m, np.nan)
         seen[ran] = agents.outcomes[i, ran]
         if run is not None:
-            full_runs.append(replace(run, row=done))
+            full_runs.append(replace(run, row=done, vouched=agents.is_vouched(i)))
         outcomes.append(seen)
         scores.append(truth if run is not None else np.nan)
         walks.append(walk)
@@ -144,7 +144,8 @@ def replayed(
                 outcomes[row], scores[row] = agents.outcomes[one.agent], float(agents.scores[one.agent])
                 rest = np.setdiff1d(np.arange(m), np.concatenate(one.batches))
                 walks[row] = replace(one, batches=(*one.batches, rest))
-                full_runs.append(FullRun(row, scores[row], first=one.first))
+                vouched = agents.is_vouched(one.agent)
+                full_runs.append(FullRun(row, scores[row], first=one.first, vouched=vouched))
         if progress:
             progress(done + 1, len(order))
     assert teaching is not None

@@ -12,6 +12,7 @@ import numpy as np
 from cachetools import LRUCache
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
+from analytics.record.conditions import vouched_alone
 from selection.bands import tasks_in_band
 from selection.folds import CompleteAgents
 from selection.intervals import MIN_SCAFFOLDS, components
@@ -43,6 +44,7 @@ class FullRun:
     probability: π, that it ran everything.
     first, stopped: score and `model_se` (of `WalkEstimate`) after its first batch; and where the rule would
         have stopped it, had it not been drawn.
+    vouched: verified or of a trusted account.
     """
 
     row: int
@@ -51,6 +53,7 @@ class FullRun:
     first: tuple[float, float] | None = None
     stopped: tuple[float, float] | None = None
     scaffold: str = ""
+    vouched: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +132,13 @@ class Teaching:
         return recalled(self.estimates, errors, self.staging)
 
     @cached_property
+    def telling(self) -> tuple[FullRun, ...]:
+        """Full runs whose errors count, by `vouched_alone`: others may have run the rest badly on purpose."""
+        vouched = np.array([one.vouched for one in self.full_runs], dtype=np.bool_)
+        here = vouched_alone(np.ones_like(vouched), vouched)
+        return tuple(one for one, tells in zip(self.full_runs, here.tolist(), strict=True) if tells)
+
+    @cached_property
     def scale(self) -> Scale:
         """C and ν of estimates from the first batch."""
         return self.scale_on(self.first_batch)
@@ -139,14 +149,14 @@ class Teaching:
         of: (m,); the tasks that the score is of; without them all, and estimates that were published come
             first.
         """
-        drawn = [(one, one.stopped) for one in self.full_runs if one.stopped]
-        as_they_came = [(one, one.first) for one in self.full_runs if one.first]
+        drawn = [(one, one.stopped) for one in self.telling if one.stopped]
+        as_they_came = [(one, one.first) for one in self.telling if one.first]
         for pairs in (drawn, as_they_came):
             if of is None and len(pairs) >= N_RESIDUALS:
                 z = np.array([(one.score - score) / se for one, (score, se) in pairs])
                 return scale_of(z, np.array([1.0 / one.probability for one, _ in pairs]))
-        z = self._left_out(batch, of, np.arange(len(self.full_runs)) % N_FOLDS)
-        return scale_of(z, np.array([1.0 / one.probability for one in self.full_runs]))
+        z = self._left_out(batch, of, np.arange(len(self.telling)) % N_FOLDS)
+        return scale_of(z, np.array([1.0 / one.probability for one in self.telling]))
 
     def scale_for(
         self, scaffold: str, batch: IndexArray, of: Mask | None = None
@@ -156,7 +166,7 @@ class Teaching:
         None in place of True: with under five scaffolds its scale is that of the others.
         """
         known = self.scale_on(batch, of)
-        scaffolds = [one.scaffold for one in self.full_runs]
+        scaffolds = [one.scaffold for one in self.telling]
         names = sorted(set(scaffolds))
         if scaffold in names:
             return known, False
@@ -167,8 +177,8 @@ class Teaching:
 
     def _left_out(self, batch: IndexArray, of: Mask | None, folds: IndexArray) -> FloatArray:
         """(y − est)/se of the full runs from these tasks, each by a fit without its fold."""
-        rows = np.array([one.row for one in self.full_runs], dtype=np.intp)
-        scores = np.array([one.score for one in self.full_runs], dtype=np.float64)
+        rows = np.array([one.row for one in self.telling], dtype=np.intp)
+        scores = np.array([one.score for one in self.telling], dtype=np.float64)
         decisive = (batch, np.zeros(0) if of is None else of, folds, rows, scores)
         digest = hashlib.sha256(repr([one.size for one in decisive]).encode())
         for one in decisive:
@@ -208,7 +218,10 @@ class Teaching:
 def of_full_runs(agents: CompleteAgents, rows: IndexArray) -> Teaching:
     """Return some complete agents as those that teach, with the fit that all of them keep."""
     rows = agents.in_time(rows)
-    runs = [FullRun(k, float(agents.scores[i]), scaffold=agents.scaffolds[i]) for k, i in enumerate(rows)]
+    runs = [
+        FullRun(k, float(agents.scores[i]), scaffold=agents.scaffolds[i], vouched=agents.is_vouched(i))
+        for k, i in enumerate(rows)
+    ]
     return Teaching(
         outcomes=agents.outcomes[rows],
         scores=agents.scores[rows],

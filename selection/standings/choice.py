@@ -65,7 +65,7 @@ def training(record: Record, scores: FloatArray | None = None) -> CompleteAgents
     known = np.full(rows.size, np.nan) if scores is None else scores[rows]
     absent = np.isnan(known)
     known[absent] = row_means(outcomes[absent])
-    return CompleteAgents.of(record.table, rows, outcomes, known)
+    return CompleteAgents.of(record.table, rows, outcomes, known, record.vouched[rows])
 
 
 def teaching(record: Record) -> Mask:

@@ -139,8 +139,6 @@ def taught_by(
 ) -> Teaching:
     """Fit to the agents that teach, in the order in which they came.
 
-    Errors of estimates are those of `Record.telling_noise` alone: others may run the rest badly on purpose.
-
     walks: those asked batch by batch, by name.
     subset: the version of S in use; without it the band of the teaching agents is taken.
     fits: earlier ones, of which the same is not made again.
@@ -151,12 +149,13 @@ def taught_by(
     order, first = model.in_order([table.dates[i] for i in rows], [table.agents[i] for i in rows])
     rows = rows[order]
     names = [table.agents[i] for i in rows]
-    full_runs, tells = [], record.telling_noise
+    full_runs = []
     for row, (i, name) in enumerate(zip(rows.tolist(), names, strict=True)):
-        if name in scores and tells[i]:
+        if name in scores:
             walk = (walks or {}).get(name, WalkResult())
             share = walk.share if walk.drawn else 1.0
-            full_runs.append(FullRun(row, scores[name], share, walk.first, walk.drawn, table.scaffolds[i]))
+            how = (share, walk.first, walk.drawn, table.scaffolds[i], record.about[i].vouched)
+            full_runs.append(FullRun(row, scores[name], *how))
     known = np.array([scores.get(name, np.nan) for name in names])
     outcomes = table.means[rows]
     fitted = (fits or FitCache()).made(

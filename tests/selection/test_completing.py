@@ -75,7 +75,7 @@ def test_beside_five_that_are_vouched_for_others_do_not_tell_the_scale(n_vouched
     walks = {record.table.agents[11]: WalkResult((0.5, 0.02), (0.5, 0.02), share=0.1)}
     found, before = taught_by(record, Staging(), walks), taught_by(record, Staging())
     assert len(found.outcomes) == 12
-    assert len(found.full_runs) == told
+    assert len(found.telling) == told
     assert (found.scale == before.scale) == (told < 12)
 
 

@@ -1,6 +1,7 @@
 """The ways of assignment over a history: the subset alone, full runs, and S given or chosen anew."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -34,6 +35,15 @@ def test_on_the_subset_the_first_run_everything_and_the_others_s_unless_drawn():
             list(range(40)) if walk.agent in drawn else s.tolist()
         )
     assert all(walk.published is None for walk in found.walks[:15])
+
+
+@pytest.mark.parametrize(("n_vouched", "grows"), [(24, True), (15, False), (4, True)])
+def test_who_is_not_vouched_for_tells_no_errors_in_a_replay_either(n_vouched, grows):
+    agents = replace(complete(simulated(24, 40)), vouched=np.arange(24) < n_vouched)
+    found = walked(agents, range(24), Staging(staged_from=15, draw_share=1.0))
+    degrees = [walk.fit.scale.degrees for walk in found.walks[15:]]
+    assert degrees[0] == 4 + 15
+    assert degrees[-1] == 4 + (23 if grows else 15)
 
 
 def test_what_is_published_on_the_subset_is_the_models_completion_of_it():
