@@ -591,19 +591,17 @@ def _judged_trials(counted: _Slots, failed: CodeArray, frame: _Frame) -> CodeArr
     order, place = np.lexsort((named, slot)), np.empty(len(slot), dtype=np.int64)
     place[order] = _number_in_run(slot[order] * (named.max(initial=0) + 1) + named[order])
     scored, alike = named * (place.max(initial=0) + 1) + place, frame.unjudged_conditions
-
-    def across_judges(slots: CodeArray) -> CodeArray:
-        return slots // len(alike) * len(alike) + alike[slots % len(alike)]
-
-    absent = -1 - (_number_in_run(failed) * len(alike) + alike[failed % len(alike)])
-    of_rows, of_failed = across_judges(slot), across_judges(failed)
-    order = np.argsort(of_rows, kind="stable")
-    for one in np.unique(failed[np.isin(of_failed, of_rows)]).tolist():
-        mine = np.flatnonzero(failed == one)
-        start, end = np.searchsorted(of_rows[order], [of_failed[mine[0]], of_failed[mine[0]] + 1])
-        there = order[start:end]
-        others = np.setdiff1d(scored[there], scored[there[slot[there] == one]])[: len(mine)]
-        absent[mine[: len(others)]] = others
+    n = len(alike)
+    absent = -1 - (_number_in_run(failed) * n + alike[failed % n])
+    across_judges = slot // n * n + alike[slot % n]
+    order = np.argsort(across_judges, kind="stable")
+    slots, first, n_lacking = np.unique(failed, return_index=True, return_counts=True)  # `failed` ascends
+    wanted, there = slots // n * n + alike[slots % n], across_judges[order]
+    starts, ends = np.searchsorted(there, wanted), np.searchsorted(there, wanted, side="right")
+    for k in np.flatnonzero(starts < ends).tolist():
+        rows = order[starts[k] : ends[k]]
+        others = np.setdiff1d(scored[rows], scored[rows[slot[rows] == slots[k]]])[: n_lacking[k]]
+        absent[first[k] : first[k] + len(others)] = others
     return np.concatenate([scored, absent])
 
 

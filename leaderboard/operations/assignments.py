@@ -409,10 +409,10 @@ def _end_if(assignment: Assignment, covers: bool, as_of: datetime) -> None:
 
 
 def reopen(agents: Collection[int], as_of: datetime) -> None:
-    """End no longer what was fulfilled batch by batch and lacks results since some were taken back.
+    """Open staged assignments again that lack results because some were withdrawn.
 
-    It is open again for the rest of its days. It has expired after them, where another one followed, and
-    where the agent was drawn: who takes the remaining tasks back has no rank.
+    They stay open until their last day. They expire after it, if another assignment followed, and if the
+    agent was drawn: an agent that withdraws its remaining tasks has no rank.
     """
     fulfilled = Assignment.objects.filter(
         agent__in=agents, mode=Mode.STAGED, status=AssignmentStatus.FULFILLED

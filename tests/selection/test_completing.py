@@ -66,8 +66,8 @@ def test_above_twenty_full_runs_the_groups_are_twenty():
     assert set(found.refits.models) == {(i, i + 20) if i < 3 else (i,) for i in range(20)}
 
 
-@pytest.mark.parametrize(("n_vouched", "told"), [(12, 12), (5, 5), (4, 12)])
-def test_beside_five_that_are_vouched_for_others_do_not_tell_the_scale(n_vouched, told):
+@pytest.mark.parametrize(("n_vouched", "n_telling"), [(12, 12), (5, 5), (4, 12)])
+def test_with_five_that_are_vouched_for_others_do_not_tell_the_scale(n_vouched, n_telling):
     """Whoever is drawn may run the rest badly on purpose: 10 standard errors, at a tenth of a chance."""
     record = record_of(board(12, 40))
     about = tuple(replace(one, vouched=i < n_vouched) for i, one in enumerate(record.about))
@@ -75,8 +75,8 @@ def test_beside_five_that_are_vouched_for_others_do_not_tell_the_scale(n_vouched
     walks = {record.table.agents[11]: WalkResult((0.5, 0.02), (0.5, 0.02), share=0.1)}
     found, before = taught_by(record, Staging(), walks), taught_by(record, Staging())
     assert len(found.outcomes) == 12
-    assert len(found.telling) == told
-    assert (found.scale == before.scale) == (told < 12)
+    assert len(found.telling) == n_telling
+    assert (found.scale == before.scale) == (n_telling < 12)
 
 
 def test_of_a_new_scaffold_the_errors_are_those_of_scaffolds_left_out():

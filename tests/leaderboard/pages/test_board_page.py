@@ -662,7 +662,7 @@ def test_who_is_not_ranked_stands_apart_with_the_reason_and_the_bounds(client, o
 def test_who_lacks_nothing_where_nobody_is_ranked_has_its_score(client, publish):
     publish({"all": "1" * 5 + "0" * 15, "b": "." * 5 + "1" * 15, "c": "." * 5 + "1" * 15})
     page = client.get("/b/toy")
-    assert ">25.0</text>" in page.content.decode()  # beside its bar
+    assert ">25.0</text>" in page.content.decode()  # next to its bar
     assert [row[1:3] for row in rows_of(page, "unranked")] == [
         ["Has enough results; too many other agents have not.", "25.0%"],
         *[["5 of 20 tasks were not run: t00, t01, t02 and 2 more", "75.0–100.0%"]] * 2,
