@@ -72,6 +72,7 @@ class ConditionCounts:
     by_temperature: whether temperature is part of the conditions.
     n_active, n_asked: active tasks; (n_agents,), those that the agent was asked to run.
     finished: (n_agents,); see `AgentRow`.
+    fails: (n_agents,); see `missing_fails`.
     n_tasks, n_asked_tasks, n_outcomes: (n_agents, n_conditions); tasks with an outcome under the condition;
         those of them that were asked for; outcomes.
     """
@@ -82,6 +83,7 @@ class ConditionCounts:
     n_asked: CodeArray
     voters: tuple[Voter, ...]
     finished: CodeArray
+    fails: Mask
     n_tasks: CodeArray
     n_asked_tasks: CodeArray
     n_outcomes: CodeArray
@@ -93,8 +95,8 @@ class Compared:
 
     words: the conditions in words; empty where no facet has two levels.
     left_out: other conditions, with the number of agents that have them.
-    condition: length n_agents; what an agent ran under where it lacks a compared condition and ran more under
-        another; else empty.
+    condition: length n_agents; what an agent ran under where it lacks a compared condition (where missing
+        results fail: has no result under it) and ran more under another; else empty.
     n_elsewhere: length n_agents; the most tasks that it ran under one of those; 0 where `condition` is empty.
     """
 
@@ -157,6 +159,7 @@ def condition_counts(
         n_asked=np.asarray(asked_of.sum(axis=1), dtype=np.int64),
         voters=voters,
         finished=finished,
+        fails=fails,
         n_tasks=_counts(of_cell, shape),
         n_asked_tasks=_counts(of_cell[wanted], shape),
         n_outcomes=_counts(column, shape),
@@ -177,7 +180,8 @@ def compare(counts: ConditionCounts, counting: Counting) -> Compared:
         n_agents = len(counts.n_asked)
         return Compared(chosen, counts.by_temperature, (), (), ("",) * n_agents, (0,) * n_agents)
     words = dict(zip(known, _words(known), strict=True))
-    condition, n_elsewhere = _elsewhere(counts, has, chosen, [words[one] for one in counts.conditions])
+    ran = np.where(counts.fails[:, None], counts.n_asked_tasks > 0, has)  # what it lacks there has failed
+    condition, n_elsewhere = _elsewhere(counts, ran, chosen, [words[one] for one in counts.conditions])
     return Compared(
         conditions=chosen,
         by_temperature=counts.by_temperature,

@@ -189,9 +189,11 @@ def _figures(page: dict[str, Any]) -> list[tuple[str, str, str]]:
     measured = [line for line in known if not words.cost_text(line.entry).startswith("~")]
     alike = measured if len(measured) > 1 else known
     if len(alike) > 1 or len(first) == len(alike) == 1:
-        cheapest = min(alike, key=lambda line: costs[line.entry.agent])
+        lowest = min(costs[line.entry.agent] for line in alike)
+        cheapest = [line.entry for line in alike if costs[line.entry.agent] == lowest]
         what = "cheapest that could be best"
-        figures.append((words.cost_text(cheapest.entry), what, cheapest.entry.agent))
+        of = cheapest[0].agent if len(cheapest) == 1 else words.counted(len(cheapest), "agent")
+        figures.append((words.cost_text(cheapest[0]), what, of))
     if first and len(heading) > 1:
         figures.append(
             (f"{len(first):,} of {len(heading):,}", words.best_text(standings, page["target"]), "")

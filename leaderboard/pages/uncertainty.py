@@ -87,7 +87,7 @@ def halving(steps: Sequence[Plain], *, n_tasks: int, averaged: str = "") -> tupl
     number = NUMBERS[n] if n < len(NUMBERS) else f"{n:,}"
     after = words.error_text(sqrt(fixed + moved / n))
     return (
-        f"{number} trials per task instead of one would halve the error bar.",
+        f"{number} trials per task have half the error bar of one.",
         f"{mean} and {after} with {number.lower()}.",
     )
 

@@ -434,6 +434,7 @@ def split(counts: ConditionCounts) -> list[dict[str, Any]]:
         {
             "n_asked": int(n_asked),
             "finished": int(counts.finished[i]),
+            "fails": bool(counts.fails[i]),
             "conditions": [list(condition) for condition in counts.conditions],
             **{name: getattr(counts, name)[i].tolist() for name in CELLS},
         }
@@ -460,6 +461,7 @@ def join_counts(
         n_asked=np.array([part["n_asked"] for part in parts], np.int64),
         voters=tuple(voters),
         finished=np.array([part["finished"] for part in parts], np.int64),
+        fails=np.array([part["fails"] for part in parts], np.bool_),
         **cells,
     )
 

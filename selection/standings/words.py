@@ -219,13 +219,17 @@ def _cheapest(board: Standings, first: Sequence[Line], leaders: Sequence[Line]) 
     alike = measured if len(measured) > 1 else in_full
     if len(alike) < 2:
         return ""
-    cheapest = min(alike, key=lambda line: whole[line.agent])
+    lowest = min(whole[line.agent] for line in alike)
+    cheapest = [line for line in alike if whole[line.agent] == lowest]
     of = f"with a {'known' if alike == with_cost else 'measured'} cost"
-    if len(in_full) == len(first) and whole[cheapest.agent] == min(whole[line.agent] for line in first):
+    if len(in_full) == len(first) and lowest == min(whole[line.agent] for line in first):
         of = f"of the {len(first):,}"
-    if leaders == [cheapest]:
-        return f" It is also the cheapest {of}."
-    return f" The cheapest {of} is {cheapest.agent} at {cost_text(cheapest)}."
+    if len(cheapest) == len(first):
+        return ""
+    if leaders == cheapest:
+        return f" {'It is' if len(cheapest) == 1 else 'They are'} also the cheapest {of}."
+    verb = "is" if len(cheapest) == 1 else "are"
+    return f" The cheapest {of} {verb} {_and([line.agent for line in cheapest])} at {cost_text(cheapest[0])}."
 
 
 def score_text(at: AtTarget) -> str:

@@ -52,6 +52,27 @@ def test_void_results_fail_only_of_agents_that_an_operator_loaded():
     assert (lower[:6] == 0.5).all()
 
 
+def two_settings(*lacks):
+    """Agents pass all of what they have under both settings; of each, the tasks it lacks under either."""
+    return [
+        (i, j, 1.0, 1, setting)
+        for i, lacking in enumerate(lacks)
+        for setting in range(2)
+        for j in range(lacking[setting], N_TASKS)
+    ]
+
+
+def test_results_that_lack_under_one_of_two_settings_are_failures_and_no_other_condition():
+    both = (Condition(None, None, None), Condition(None, "j", None))
+    read_them = read(two_settings((0, 0), (2, 3), (2, 2), (0, 20)), 4)
+    record = read_them(Counting(missing="zero", settings=both))
+    assert record.condition == ("", "", "", "no judge stated")  # the last ran nothing under the other
+    assert np.round(record.table.means[:3].mean(axis=1) * 40).tolist() == [40, 35, 36]
+    assert record.n_missing_failed == 5 + 4
+    gaps = read_them(Counting(missing="gap", settings=both))
+    assert gaps.condition == ("", "no judge stated", "", "no judge stated")
+
+
 def test_what_submitters_deliver_has_no_say():
     """Four loaded agents and twenty of tokens: nothing is decided; nor do tokens empty a loaded board."""
     rows = board(24, n_void=2)

@@ -134,7 +134,7 @@ def test_an_agent_that_nobody_verified_leads_no_headline():
     among = standings(line("x", 1, 0.9, **at), *loaded, first=("x", "v2", "v3"), headline_from="verified")
     assert words.headline(among) == (
         "2 of the 5 verified agents could be the best. v2 scores highest of them: 70.0% at $2.00 per full "
-        "run. It is also the cheapest of the 2. 1 agent ranked higher is not verified."
+        "run. 1 agent ranked higher is not verified."
     )
     assert words.could_be_first(among) == "2 of 5 verified agents could be the best"
     assert words.could_be_first(replace(among, headline_from="self_reported")) == "3 of 6 could be the best"
@@ -223,6 +223,24 @@ def test_the_cheapest_is_told_among_measured_costs():
     assert words.headline(one).endswith("at $40.0 per full run.")
     leader = standings(replace(reckoned, at={"full": paid[0].at["full"]}), *paid[1:], first=("c", "b"))
     assert "at ~$10.0 per full run. It is also the cheapest of the 2." in words.headline(leader)
+
+
+@pytest.mark.parametrize(
+    ("costs", "end"),
+    [
+        ((40.0, 30.0, 30.0), " The cheapest of the 3 are b and c at $30.0."),
+        ((40.0, 40.0, 50.0), " The cheapest of the 3 are a and b at $40.0."),
+        ((40.0, 40.0, 40.0), ": 90.0% at $40.0 per full run."),
+        ((30.0, 40.0, 40.0), " It is also the cheapest of the 3."),
+    ],
+)
+def test_all_that_cost_the_least_are_named(costs, end):
+    alike = [
+        line(name, i, 1 - i / 10, upper=3, cost=cost)
+        for i, (name, cost) in enumerate(zip("abc", costs, strict=True), 1)
+    ]
+    found = standings(*alike, line("d", 4, 0.3, lower=4, upper=4, cost=20.0), first=("a", "b", "c"))
+    assert words.headline(found).endswith(end)
 
 
 def test_a_clause_begins_small_but_for_abbreviations():

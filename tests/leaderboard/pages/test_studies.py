@@ -431,7 +431,7 @@ def steps(*values):
         # All of it is trials: ¼ of the variance takes four.
         (
             (0.04, 0.04 / 2**0.5),
-            ("Four trials per task instead of one would halve the error bar.", "4.0", "2.0 with four"),
+            ("Four trials per task have half the error bar of one.", "4.0", "2.0 with four"),
         ),
         # 1 + 7/R = 8/4: seven.
         ((8**0.5 / 100, 4.5**0.5 / 100), ("Seven trials per task", "2.8", "1.4 with seven")),
@@ -503,7 +503,7 @@ def test_the_sources_of_variance_are_one_bar_of_which_some_cancel(client, repeat
         _, variance, share, affects = rows[names[name]]
         assert (share, variance) == (f"{100 * part['share']:.1f}%", f"{part['variance']:.5f}")
         assert affects == ("no" if name == "task" else "yes")
-    assert "Four trials per task instead of one would halve the error bar." in text_of(
+    assert "Four trials per task have half the error bar of one." in text_of(
         client.get("/b/toy/uncertainty")
     )
     assert client.get("/b/toy/plots/variance.svg").content.decode() in source

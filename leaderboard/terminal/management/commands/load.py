@@ -99,6 +99,9 @@ class Command(ServiceCommand):
         imported = read_all(files, name=format, options=names, slug=benchmark, only=only, table=table)
         flat = {one.called: one.flat for one in imported} if len(imported) > 1 else imported[0].flat
         how: dict[str, Any] = {"replace": replace, "own": own}
+        if subsets and (replace or own):
+            option = "--replace" if replace else "--own"
+            raise CommandError(f"--subsets is for a new benchmark. Leave out {option}.", returncode=USAGE)
         if subsets:
             with reading(subsets, "what `export --with-subsets` writes"):
                 how = {"versions": versions_in(subsets.read_bytes())}

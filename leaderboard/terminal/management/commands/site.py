@@ -24,6 +24,7 @@ from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.services import measure_variance, recompute
 from leaderboard.pages.site import MANIFEST, write_site
 from leaderboard.studies.answers import progress_bar, words
+from leaderboard.submissions.parsing.envelope import ADDRESS_RULE, is_address
 from leaderboard.submissions.parsing.flat import add_table_options, table_options
 from leaderboard.terminal.command import USAGE, ServiceCommand, file_path
 from leaderboard.terminal.management.commands.demo import load_file
@@ -67,6 +68,10 @@ class Command(ServiceCommand):
     ) -> None:
         started = monotonic()
         check_replaceable(out)
+        if url and not is_address(url):
+            raise CommandError(
+                f"--url {url}: {ADDRESS_RULE}. Example: https://board.example.org/swe", returncode=USAGE
+            )
         if Path(source).is_file():
             table = table_options(options, benchmark=benchmark)
             settings = [*(options["set"] or ())]
