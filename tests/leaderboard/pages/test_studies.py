@@ -503,9 +503,7 @@ def test_the_sources_of_variance_are_one_bar_of_which_some_cancel(client, repeat
         _, variance, share, affects = rows[names[name]]
         assert (share, variance) == (f"{100 * part['share']:.1f}%", f"{part['variance']:.5f}")
         assert affects == ("no" if name == "task" else "yes")
-    assert "Four trials per task have half the error bar of one." in text_of(
-        client.get("/b/toy/uncertainty")
-    )
+    assert "Four trials per task have half the error bar of one." in text_of(client.get("/b/toy/uncertainty"))
     assert client.get("/b/toy/plots/variance.svg").content.decode() in source
 
 
