@@ -18,7 +18,7 @@ PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
 # Where nothing is cached, each of the many processes of a run compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo site serve test collected test-slow lint perf soak sbom audit lock test-image
+.PHONY: help demo site serve test collected test-slow find-slow lint perf soak sbom audit lock test-image
 .DEFAULT_GOAL := help
 
 help:  ## list these targets
@@ -41,7 +41,7 @@ lint: .venv/dev  ## ruff, mypy and the import contracts
 	.venv/bin/lint-imports
 	$(PY) tools/words.py
 
-test: .venv/dev  ## everything deterministic
+test: .venv/dev  ## what takes under a second a test
 	@$(MAKE) --no-print-directory -j 2 lint collected
 	$(PY) -m pytest -n $$(( $(PROCESSORS) + 1 )) --dist worksteal -m "not slow"
 
@@ -49,8 +49,11 @@ test: .venv/dev  ## everything deterministic
 collected: .venv/dev
 	@told=$$($(PY) -m pytest --collect-only -qq -m "not slow") || { echo "$$told"; exit 1; }
 
-test-slow: .venv/dev  ## crash, crowd, simulation tests and whole walks; SEEDS=1 takes one parameter set of each
+test-slow: .venv/dev  ## all other tests: crashes, crowds, simulations, whole walks; SEEDS=1 takes one parameter set of these
 	$(PY) -m pytest -n $$(( 2 * $(PROCESSORS) )) --dist worksteal -m slow $(if $(SEEDS),--seeds $(SEEDS))
+
+find-slow: .venv/dev  ## time all tests but those marked slow, and write tests/slow.txt: what `make test` leaves out
+	$(PY) -m pytest -n $$(( $(PROCESSORS) + 1 )) --dist worksteal -m "not slow" -q --find-slow
 
 test-image: .venv/dev  ## build the image without a daemon and walk through it as docs/deployment.md says; as root on a Debian
 	$(PY) -m pytest -s tests/image/walk.py

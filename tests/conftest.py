@@ -5,6 +5,8 @@ import gc
 import gzip
 import os
 from collections import Counter
+from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import hypothesis
@@ -20,6 +22,8 @@ from tests.cluster import HOME, ROOT, alone
 from tests.kept import filled, is_superuser
 
 LONGEST = ("test_docs.py", "test_server.py")
+SLOW = Path(__file__).with_name("slow.txt")  # by function, as `make find-slow` wrote it
+SLOW_SECONDS = 1.0
 TEMPLATE = f"test_{HOME.name}"
 MADE_BY_MIGRATIONS = {"django_content_type", "auth_permission"}
 
@@ -61,6 +65,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--seeds", type=int, metavar="N", help="of every slow test only the first N parameter sets (all)"
     )
+    parser.addoption("--find-slow", action="store_true", help=f"time the tests, and write {SLOW.name} anew")
+
+
+@cache
+def slow_functions() -> frozenset[str]:
+    return frozenset(SLOW.read_text().splitlines())
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Leave what takes a second to the slow tests, but for drawn examples, which are random there."""
+    is_drawn = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    if not (is_drawn or item.config.getoption("find_slow")) and function_of(item.nodeid) in slow_functions():
+        item.add_marker(pytest.mark.slow(each=True))
+
+
+def function_of(nodeid: str) -> str:
+    return nodeid.partition("[")[0]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if terminalreporter.config.getoption("find_slow"):
+        seconds = Counter[str]()
+        for report in chain.from_iterable(terminalreporter.stats.values()):
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid] += report.duration
+        slow = {function_of(nodeid) for nodeid, n in seconds.items() if n >= SLOW_SECONDS}
+        SLOW.write_text("".join(f"{one}\n" for one in sorted(slow)))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -72,7 +103,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     n_seen = Counter[str]()
     left_out = []
     for item in items:
-        test = item.nodeid.partition("[")[0]
+        test = function_of(item.nodeid)
         slow = item.get_closest_marker("slow")
         if slow and not slow.kwargs.get("each"):
             n_seen[test] += 1
