@@ -34,6 +34,11 @@ def cut(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
+def at_most(bound: float) -> str:
+    """Return an upper bound with two decimals, rounded up, so that it stays one."""
+    return f"{math.ceil(round(100 * bound, 9)) / 100:.2f}"
+
+
 def enumerated(parts: Sequence[str]) -> str:
     """Return a; a and b; a, b and c."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

@@ -90,11 +90,9 @@ def passes_alone(agents: Sequence[str]) -> tuple[str, ...]:
     if not n:
         return ()
     named = first_names(agents, N_NAMED)
-    who, lack, their = ("1 agent has", "lacks", "its") if n == 1 else (f"{n} agents have", "lack", "their")
-    return (
-        f"{who} only passes and {lack} tasks or trials: {named}; if {their} failures were left out, the "
-        "scores are too high",
-    )
+    who, lack = ("1 agent has", "lacks") if n == 1 else (f"{n} agents have", "lack")
+    high = "its failures were left out, its score is" if n == 1 else "failures were left out, scores are"
+    return (f"{who} only passes and {lack} tasks or trials: {named}; if {high} too high",)
 
 
 def repeats_of_failures(means: FloatArray, n_places: CountArray) -> Mask:

@@ -95,8 +95,8 @@ class Compared:
 
     words: the conditions in words; empty where no facet has two levels.
     left_out: other conditions, with the number of agents that have them.
-    condition: length n_agents; what an agent ran under where it lacks a compared condition (where missing
-        results fail: has no result under it) and ran more under another; else empty.
+    condition: length n_agents; what an agent ran under where it lacks a compared condition and ran more under
+        another; else empty. It has one with results on 95% of its tasks, on half where missing ones fail.
     n_elsewhere: length n_agents; the most tasks that it ran under one of those; 0 where `condition` is empty.
     """
 
@@ -170,7 +170,9 @@ def compare(counts: ConditionCounts, counting: Counting) -> Compared:
     """Choose the conditions compared, and say, if there are several, which they are and who lacks them."""
     if not counting.settings:
         raise CoreError("settings: no condition is named", code="record")
-    has = (20 * counts.n_asked_tasks >= 19 * counts.n_asked[:, None]) & (counts.n_asked_tasks > 0)
+    # What an agent lacks of a condition that it ran in large part may be failures: then it has the rest too.
+    twentieths = np.where(counts.fails, 10, 19)[:, None]
+    has = (20 * counts.n_asked_tasks >= twentieths * counts.n_asked[:, None]) & (counts.n_asked_tasks > 0)
     if counting.settings == "comparable":
         chosen = tuple(counts.conditions[c] for c in _comparable(counts, has))
     else:
@@ -180,8 +182,7 @@ def compare(counts: ConditionCounts, counting: Counting) -> Compared:
         n_agents = len(counts.n_asked)
         return Compared(chosen, counts.by_temperature, (), (), ("",) * n_agents, (0,) * n_agents)
     words = dict(zip(known, _words(known), strict=True))
-    ran = np.where(counts.fails[:, None], counts.n_asked_tasks > 0, has)  # what it lacks there has failed
-    condition, n_elsewhere = _elsewhere(counts, ran, chosen, [words[one] for one in counts.conditions])
+    condition, n_elsewhere = _elsewhere(counts, has, chosen, [words[one] for one in counts.conditions])
     return Compared(
         conditions=chosen,
         by_temperature=counts.by_temperature,

@@ -265,7 +265,9 @@ def _frame(
     block = asked_blocks(deliveries, n_agents=n_agents, tasks=tasks)
     capped, operator = np.zeros(n_agents, dtype=np.bool_), operated(deliveries, n_agents)
     capped[[one.agent for one in deliveries if one.capped and not one.withdrawn]] = True
-    known = dict[tuple[Any, ...], int]()
+    unjudged, known = [(*one[:1], *one[2:]) for one in settings], dict[tuple[Any, ...], int]()
+    for s in by_levels(settings):  # whatever number a setting has, sums are taken in the same order
+        known.setdefault(unjudged[s], len(known))
     return _Frame(
         shape=(n_agents, len(tasks), max(len(compared.conditions), 1)),
         block=block,
@@ -280,13 +282,7 @@ def _frame(
         counting=counted_deliveries(deliveries, counting),
         withdrawn=withdrawn(deliveries),
         setting_order=places(by_levels(settings)),
-        unjudged=np.array(
-            [
-                known.setdefault((prompt, temperature, run), len(known))
-                for prompt, _, temperature, run in settings
-            ],
-            dtype=np.int64,
-        ),
+        unjudged=np.array([known[one] for one in unjudged], dtype=np.int64),
         unjudged_conditions=compared.unjudged,
     )
 
@@ -592,7 +588,7 @@ def _judged_trials(counted: _Slots, failed: CodeArray, frame: _Frame) -> CodeArr
     place[order] = _number_in_run(slot[order] * (named.max(initial=0) + 1) + named[order])
     scored, alike = named * (place.max(initial=0) + 1) + place, frame.unjudged_conditions
     n = len(alike)
-    absent = -1 - (_number_in_run(failed) * n + alike[failed % n])
+    absent = np.full(len(failed), -1)
     across_judges = slot // n * n + alike[slot % n]
     order = np.argsort(across_judges, kind="stable")
     slots, first, n_lacking = np.unique(failed, return_index=True, return_counts=True)  # `failed` ascends
@@ -602,6 +598,8 @@ def _judged_trials(counted: _Slots, failed: CodeArray, frame: _Frame) -> CodeArr
         rows = order[starts[k] : ends[k]]
         others = np.setdiff1d(scored[rows], scored[rows[slot[rows] == slots[k]]])[: n_lacking[k]]
         absent[first[k] : first[k] + len(others)] = others
+    left = failed[absent < 0]  # the first of each judge's is one trial, whatever came before it was
+    absent[absent < 0] = -1 - (_number_in_run(left) * n + alike[left % n])
     return np.concatenate([scored, absent])
 
 

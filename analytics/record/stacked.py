@@ -48,6 +48,7 @@ from analytics.record.rows import (
     holders,
     is_common,
     missing_fails,
+    places,
     universe,
 )
 from analytics.trials.flags import originals
@@ -435,9 +436,15 @@ def _voters(about: Sequence[About], firsts: Sequence[int]) -> list[Voter]:
 
 
 def _copies(stacked: Record) -> tuple[str, ...]:
-    """Name the original of each copy; none that an operator loaded, which come first, or approved."""
+    """Name the original of each copy; none that an operator loaded or approved.
+
+    Loaded agents come first, then those that are vouched for, each by when its outcomes were all there: who
+    delivers one task early and the rest from another's log is no original.
+    """
     trusted = stacked.operator | np.array([one.approved for one in stacked.about], dtype=np.bool_)
-    originals_of = originals(stacked.table.means, np.where(stacked.operator, -1, stacked.arrival))
+    since = np.where(stacked.completed < 0, stacked.arrival, stacked.completed)
+    order = places(np.lexsort((since, ~stacked.vouched, ~stacked.operator)).tolist())
+    originals_of = originals(stacked.table.means, order)
     names = stacked.table.agents
     return tuple(
         "" if of is None or let else names[of] for of, let in zip(originals_of, trusted, strict=True)

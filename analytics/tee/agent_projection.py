@@ -173,8 +173,8 @@ def _sentences(
         yield f"The effect of more {names} was not measured."
     if sensitivity is not None:
         yield (
-            f"The {levels['judge']} judges differ by {100 * math.sqrt(sensitivity):.1f} points (standard "
-            "deviation of their means). This adds to differences of agents that have different judges."
+            f"The means of the {levels['judge']} judges have a standard deviation of "
+            f"{100 * math.sqrt(sensitivity):.1f} points. It matters where agents have different judges."
         )
 
 

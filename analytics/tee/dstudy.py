@@ -113,8 +113,8 @@ def project(components: Components, design: Design, reading: Reading | None = No
     _check_facets(components, design, reading)
     if components.pooled and design.get("R", 1) > 1:
         raise DStudyRefused(
-            f"R = {design['R']} cannot be projected: with one replicate a cell, cell and replicate noise "
-            "were measured as one"
+            f"R = {design['R']} cannot be projected: each task was run once, so the noise between trials is "
+            "not known by itself; leave R at 1"
         )
     if reading.categories == "sampled" and design.get("C", 1) > design.get("N", 1):
         raise DStudyRefused(f"{design['C']} categories are more than the design's {design['N']} items")

@@ -87,7 +87,7 @@ def _interval(study: TotalError, within: tuple[float, float]) -> str:
     interval, name = study.interval(within=within), study.reading.interval_name
     if (interval.lower, interval.upper) == within:
         few = " and ".join(counted_levels(study.layout.levels[letter], letter) for letter in study.few_levels)
-        return f"No 95% {name} is told: {few or 'so few outcomes'} leave every score from 0 to 1."
+        return f"There is no 95% {name}: {few or 'so few outcomes'} leave every score from 0 to 1."
     degrees = (
         "" if interval.df is None else f"{interval.df:.3g} degree{'' if interval.df == 1 else 's'} of freedom"
     )

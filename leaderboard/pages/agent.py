@@ -263,8 +263,9 @@ def _facts(of: OrderedOutcomes, agent: Agent, line: Line | None) -> Iterator[tup
 def _tasks_text(line: Line, *, zero: bool) -> str:
     """An invalid trial is among those that count where it counts as a failure."""
     trials = words.counted(line.n_trials, "trial")
-    if "elsewhere" in line.marks and not line.n_trials:
-        return f"{line.n_tasks:,} with a valid result under {line.condition}; the board counts none of them"
+    if "elsewhere" in line.marks:
+        uncounted = "" if line.n_trials else "; the board counts none of them"
+        return f"{line.n_tasks:,} with a valid result under {line.condition}{uncounted}"
     if zero:
         return f"{line.n_tasks:,}, {trials}; missing and invalid ones count as failures"
     if line.n_invalid:

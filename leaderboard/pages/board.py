@@ -189,8 +189,8 @@ def _figures(page: dict[str, Any]) -> list[tuple[str, str, str]]:
     measured = [line for line in known if not words.cost_text(line.entry).startswith("~")]
     alike = measured if len(measured) > 1 else known
     if len(alike) > 1 or len(first) == len(alike) == 1:
-        lowest = min(costs[line.entry.agent] for line in alike)
-        cheapest = [line.entry for line in alike if costs[line.entry.agent] == lowest]
+        lowest = words.money(min(costs[line.entry.agent] for line in alike))
+        cheapest = [line.entry for line in alike if words.money(costs[line.entry.agent]) == lowest]
         what = "cheapest that could be best"
         of = cheapest[0].agent if len(cheapest) == 1 else words.counted(len(cheapest), "agent")
         figures.append((words.cost_text(cheapest[0]), what, of))

@@ -172,7 +172,7 @@ def error_cell(page: Page, line: BoardLine) -> SafeString | str:
 
 
 def cost_cell(page: Page, line: BoardLine) -> SafeString | str:
-    """$10.4; a dash where it was not stated, or is hidden; a question mark where it is not to be believed."""
+    """$10.40; a dash where it was not stated, or is hidden; a question mark where it is not believed."""
     text = line.cells.get("Cost", table.NOTHING)
     if text == table.NOTHING:
         return HIDDEN if line.entry.cost_basis == words.HIDDEN else NOT_STATED

@@ -14,7 +14,7 @@ from leaderboard.operations.models import RerunAgent, RerunStatus
 from leaderboard.pages.access import for_all, visible
 from leaderboard.plots.best import Look, level_text, levels
 from leaderboard.plots.marks import Chart
-from leaderboard.studies.answers import words
+from leaderboard.studies.answers import at_most, words
 from leaderboard.studies.models import ESTIMATOR_VERSION, DriftCheck
 
 N_CHECKS, N_ALERTS = 40, 20
@@ -32,7 +32,7 @@ def health_page(benchmark: Benchmark) -> dict[str, Any]:
     return {
         "latest": checks[-1] if checks else None,
         "verdict": _verdict(result),
-        "a_year": None if a_year is None else level_text(a_year),
+        "a_year": None if a_year is None else at_most(a_year),
         "monitors": [
             {
                 "name": one["name"],

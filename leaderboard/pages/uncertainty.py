@@ -66,6 +66,8 @@ def headline(result: Plain) -> tuple[str, str]:
         return "Not available:", f"{result['reason']}."
     steps = result.get("projections") or []
     if not steps or steps[0]["finite"] is None:
+        if any("scored the same" in source for source in result["not_measured"]):
+            return "Run-to-run noise is not known separately.", "Judges scored the same trials."
         return "Run-to-run noise is not known separately.", "To measure it, repeat tasks with several agents."
     return halving(steps, n_tasks=result["levels"]["task"], averaged=averaged_over(result))
 
@@ -87,7 +89,7 @@ def halving(steps: Sequence[Plain], *, n_tasks: int, averaged: str = "") -> tupl
     number = NUMBERS[n] if n < len(NUMBERS) else f"{n:,}"
     after = words.error_text(sqrt(fixed + moved / n))
     return (
-        f"{number} trials per task have half the error bar of one.",
+        f"With {number.lower()} trials per task the error bar is half as wide as with one.",
         f"{mean} and {after} with {number.lower()}.",
     )
 

@@ -12,6 +12,7 @@ from analytics.programs import orderly_end as orderly_end
 from analytics.programs import progress_bar as progress_bar
 from analytics.text import WIDTH as WIDTH
 from analytics.text import as_text as as_text
+from analytics.text import at_most as at_most
 from selection import validation_text as validated
 from selection.schema.board import AtTarget as AtTarget
 from selection.schema.board import Line as Line

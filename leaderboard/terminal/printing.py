@@ -16,6 +16,7 @@ from leaderboard.studies.answers import (
     Verdict,
     advice_text,
     as_text,
+    at_most,
     averaged_over,
     printed,
     replay_figures,
@@ -132,7 +133,7 @@ def drift_text(check: DriftCheck, *, full: bool) -> str:
         {
             "ranking tasks": f"version {result['subset']}, fixed on {result['fixed_on']}",
             "later agents": f"{result['n_later']:,}",
-            "false alerts": "–" if pace is None else f"at most {pace:.2f} a year if nothing changes",
+            "false alerts": "–" if pace is None else f"at most {at_most(pace)} a year if nothing changes",
             **{state: ", ".join(names) for state, names in quiet.items()},
             **({} if full else {"all monitors": f"run: {PROGRAM} drift {check.benchmark.slug} --full"}),
             **{

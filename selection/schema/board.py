@@ -46,9 +46,6 @@ class SecondRun:
     score: Annotated[float, "Its score, and that of a second run; 0 to 1."]
     expected: Annotated[float, "Its score, and that of a second run; 0 to 1."]
     n_agents: Annotated[int, "Measured agents that its score is regressed towards, itself among them."]
-    lower_bound: Annotated[
-        bool, "Whether `expected` is a lower bound, as errors are upper ones (one trial a task)."
-    ]
 
 
 @dataclass(frozen=True)

@@ -290,7 +290,6 @@ def _second_run(
         score=scores[leader],
         expected=float(regression.expected[list(measured).index(leader)]),
         n_agents=len(measured),
-        lower_bound=any(one.method == "neyman" for one in errors),
     )
 
 

@@ -27,7 +27,7 @@ MARKS = {
     "completed": "a few of its results are missing and are estimated from the others; the intervals include "
     "this error",
     "new scaffold": "its scaffold is new; too few others are known, so the interval does not include this",
-    "incomplete": "has too few results to be ranked on all tasks; its page says which are missing",
+    "incomplete": "has too few results to be ranked on all tasks",
     "elsewhere": "ran under conditions that this board does not compare, or too few tasks under those that "
     "it compares",
     "withheld": "not ranked until an operator approves",
@@ -46,7 +46,7 @@ METHODS = {
     "variance function": "for agents without repeated trials: computed from the others; assumes that they "
     "vary as much",
     "upper bound": "with one trial per task, this counts all variation as trial noise; the true "
-    "error is smaller",
+    "error is probably smaller",
     "neyman": "computed from the spread of differences over tasks; this is an upper bound",
     "domain": "computed from the spread over tasks, treated as a sample",
     "clusters": "computed from the spread over groups of tasks, treated as a sample",
@@ -184,10 +184,8 @@ def rank_text(rank: int, n_at: Mapping[int | None, int]) -> str:
 
 
 def money(amount: float) -> str:
-    """Return $0.29 for 0.294, $10.4 for 10.42, $1,686 for 1686.2."""
-    if abs(amount) >= 100:
-        return f"${amount:,.0f}"
-    return f"${amount:.1f}" if abs(amount) >= 10 else f"${amount:.2f}"
+    """Return $0.29 for 0.294, $10.42 for 10.42, $1,686 for 1686.2."""
+    return f"${amount:,.0f}" if abs(amount) >= 100 else f"${amount:.2f}"
 
 
 def tasks_of(board: Standings, target: str) -> str:
@@ -294,7 +292,7 @@ def leaves_open(at: AtTarget) -> bool:
 
 
 def cost_text(line: Line) -> str:
-    """Return $12.4, ~$12.4 where a run of all tasks is reckoned from a part of them."""
+    """Return $12.40, ~$12.40 where a run of all tasks is reckoned from a part of them."""
     sign = "~" if is_reckoned(line) else ""
     return "" if line.cost_usd is None else f"{sign}{money(line.cost_usd)}"
 

@@ -220,7 +220,7 @@ def _cheapest(board: Standings, first: Sequence[Line], leaders: Sequence[Line]) 
     if len(alike) < 2:
         return ""
     lowest = min(whole[line.agent] for line in alike)
-    cheapest = [line for line in alike if whole[line.agent] == lowest]
+    cheapest = [line for line in alike if money(whole[line.agent]) == money(lowest)]  # as they are printed
     of = f"with a {'known' if alike == with_cost else 'measured'} cost"
     if len(in_full) == len(first) and lowest == min(whole[line.agent] for line in first):
         of = f"of the {len(first):,}"
@@ -228,8 +228,10 @@ def _cheapest(board: Standings, first: Sequence[Line], leaders: Sequence[Line]) 
         return ""
     if leaders == cheapest:
         return f" {'It is' if len(cheapest) == 1 else 'They are'} also the cheapest {of}."
-    verb = "is" if len(cheapest) == 1 else "are"
-    return f" The cheapest {of} {verb} {_and([line.agent for line in cheapest])} at {cost_text(cheapest[0])}."
+    named, each = enumerated([line.agent for line in cheapest]), cost_text(cheapest[0])
+    if len(cheapest) > 1:
+        return f" The cheapest {of} are {named} at {each} each."
+    return f" The cheapest {of} is {named} at {each}."
 
 
 def score_text(at: AtTarget) -> str:
@@ -290,7 +292,7 @@ def _n_lacking(board: Standings, target: str) -> str:
 def _why_unranked(board: Standings, line: Line, target: str) -> tuple[str, str]:
     """Verb and rest of the reason that an agent shares with others."""
     if line.condition and line.at[target].reason.endswith(_too_few(board.conditions.compared)):
-        few = f"too few results under {_and(board.conditions.compared)}"
+        few = f"too few results under {_or(board.conditions.compared)}"
         return f"has {few}", f"have {few}"
     if line.condition:
         return _both(f"ran only under {line.condition}")
@@ -386,10 +388,9 @@ def second_run_text(board: Standings, target: str = "") -> str:
     second_run = board.targets[target or board.target].second_run
     if second_run is None or percent(second_run.expected) == percent(second_run.score):
         return ""
-    least = "at least" if second_run.lower_bound else "about"
     return (
         f"The {highest_text(board, target)} may be partly luck: on average, a second full run of "
-        f"{second_run.agent} would score {least} {percent(second_run.expected)}%."
+        f"{second_run.agent} would score about {percent(second_run.expected)}%."
     )
 
 
@@ -557,7 +558,7 @@ def confidence_text(board: Standings, target: str = "") -> str:
         return ""
     absent = in_no_interval(board)
     short = [text for source, text in terms.SHORT_UNMEASURED.items() if source in absent]
-    untested = f" Other {enumerated(short)} were not tested." if short else ""
+    untested = f" They say nothing of other {enumerated(short)}." if short else ""
     return f"With 95% confidence, all rank ranges are correct at the same time.{untested}"
 
 
@@ -653,17 +654,17 @@ def elsewhere(ran: str, compared: Sequence[str]) -> str:
 
 def lacking_under(compared: Sequence[str], n_lacking: int, n_asked: int, *, zero: bool) -> str:
     """Say that an agent has too few outcomes under the conditions that are compared."""
-    has, what = "has" if n_lacking == 1 else "have", "result" if zero else "valid result"
+    lack, what = "lacks" if n_lacking == 1 else "lack", "result" if zero else "valid result"
     of = f"{n_lacking:,} of its {counted(n_asked, 'task')}"
-    return f"{of} {has} no {what} {_too_few(compared)}"
+    return f"{of} {lack} a {what} {_too_few(compared)}"
 
 
 def _too_few(compared: Sequence[str]) -> str:
-    return f"under {_and(compared)}, more than 5%"
+    return f"under {_or(compared)}, more than 5%"
 
 
 def _lacking(compared: Sequence[str]) -> str:
-    return f"results on more than 5% of tasks under {_and(compared)}"
+    return f"results on more than 5% of tasks under {_or(compared)}"
 
 
 def uncounted(ran: str, compared: Sequence[str]) -> str:
@@ -696,7 +697,13 @@ def uncounted_text(left_out: Sequence[str], compared: Sequence[str]) -> str:
 
 
 def _and(names: Sequence[str]) -> str:
-    return first_names(names, N_CONDITIONS) if len(names) > N_CONDITIONS else " and ".join(names)
+    if len(names) > N_CONDITIONS:
+        return first_names(names, N_CONDITIONS)
+    return "; ".join(names) if any(", " in name for name in names) else enumerated(names)
+
+
+def _or(names: Sequence[str]) -> str:
+    return " or ".join([*names[:N_CONDITIONS], *(["another"] if len(names) > N_CONDITIONS else [])])
 
 
 def compared_text(compared: Sequence[str], left_out: Sequence[tuple[str, int]]) -> str:

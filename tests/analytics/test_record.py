@@ -335,6 +335,20 @@ def finished(rows, deliveries, n_tasks=3, levels=(PLAIN,), counting=None):
     return agent_rows(rows_of(rows, deliveries), compared=compared, **given)
 
 
+def test_who_first_had_all_of_the_equal_outcomes_is_the_original():
+    """The first agent delivers one task early, and the rest once the second agent has run everything."""
+    outcomes = [task % 3 == 0 for task in range(40)]
+    deliveries = [self_run(arrival=1), self_run(1, arrival=2), self_run(arrival=3)]
+    late = [(0, task, one, 1, 0, 2 * (task > 0)) for task, one in enumerate(outcomes)]
+    rows = [*late, *full(1, outcomes, 1, 0, 1)]
+    about = owned(agents(2), deliveries)
+    assert made(rows, n_tasks=40, deliveries=deliveries).copy_of == ("a01", "")
+    first = [replace(one, arrival=at) for one, at in zip(deliveries, (1, 3, 2), strict=True)]
+    assert made(rows, n_tasks=40, deliveries=first).copy_of == ("", "a00")
+    vouched = [about[0], replace(about[1], vouched=True)]
+    assert made(rows, n_tasks=40, deliveries=first, about=vouched).copy_of == ("a01", "")
+
+
 def test_an_agent_finished_with_what_first_held_every_task_though_it_was_withdrawn():
     """t000 and t001 at 3, withdrawn; t002 at 5; all again at 9."""
     early = self_run(arrival=3, withdrawn=True)

@@ -12,7 +12,7 @@ from analytics.record import Counting, Record
 from analytics.record.absent import absent_trials, expected_trials, passes_alone, with_failures
 from analytics.record.files import contents
 from selection.standings import answer
-from tests.analytics.test_record import INVALID, full, judged, made, same
+from tests.analytics.test_record import INVALID, full, judged, made, same, self_run
 
 REAL = (
     "hal_corebench_hard",
@@ -85,8 +85,8 @@ def test_absent_trials_by_hand():
     assert zero.uneven == (
         "1 of 6 agents ran some tasks fewer times than most of theirs, or than most others did (a05): "
         "missing results count as failures",
-        "1 agent has only passes and lacks tasks or trials: a05; if its failures were left out, the scores "
-        "are too high",
+        "1 agent has only passes and lacks tasks or trials: a05; if its failures were left out, its score "
+        "is too high",
     )
     gap = made(rows, n_tasks=4)
     same(gap.table.means[5], [1, 1, 1, np.nan])
@@ -221,6 +221,20 @@ def test_the_verdict_of_one_judge_alone_is_of_a_trial_that_is_there(lost):
     assert result.n_judged_again == (80,) * 6
 
 
+def test_absent_trials_are_the_same_ones_for_each_judge():
+    """Three trials were asked for: one judge scored two of the first task, the other one."""
+    rows = [
+        (0, task, (task + trial) % 2, trial, judge)
+        for task, trial, judge in product(range(4), (1, 2, 3), (0, 1))
+        if task or trial + judge < 3
+    ]
+    asked = [self_run(n_trials=3, fewest_trials=3)]
+    result = made(rows, n_tasks=4, levels=judged("j1", "j2"), deliveries=asked, missing="zero")
+    assert result.n_missing_failed == 3
+    assert result.table.n_trials.tolist() == [[3.0] * 4]
+    assert [line.n_trials for line in answer(result).agents] == [12]
+
+
 @pytest.mark.usefixtures("without_convergence")
 @pytest.mark.parametrize("missing", ["gap", "zero"])
 def test_an_agent_of_which_one_pass_a_task_is_there_is_named(real_data, missing):
@@ -231,7 +245,7 @@ def test_an_agent_of_which_one_pass_a_task_is_there_is_named(real_data, missing)
         result = Record.of(**{**parts, "rows": rows}, counting=Counting(missing=missing))
         assert result.uneven[-1] == (
             f"1 agent has only passes and lacks tasks or trials: {about.name}; if its failures were left "
-            "out, the scores are too high"
+            "out, its score is too high"
         )
 
 
@@ -239,7 +253,7 @@ def test_passes_alone_by_hand():
     """Named: 0 lacks a task. Not named: 1 passes all, 2 has a failure, 3 a fraction, 4 an invalid row."""
     rows = full(0, [1, 1]) + full(1, [1, 1, 1]) + full(2, [1, 0]) + full(3, [1, 0.5]) + full(4, [1, INVALID])
     result = (
-        "1 agent has only passes and lacks tasks or trials: a00; if its failures were left out, the scores"
+        "1 agent has only passes and lacks tasks or trials: a00; if its failures were left out, its score"
     )
     assert [one.startswith(result) for one in made(rows).uneven] == [True]
     assert made(rows, missing="zero").uneven == ()  # what 0 lacks has failed
@@ -270,7 +284,7 @@ def test_failed_tasks_that_were_run_again(again):
 
 def test_only_the_first_names_are_told():
     assert passes_alone(["a", "b", "c", "d", "e"])[0].startswith(
-        "5 agents have only passes and lack tasks or trials: a, b, c and 2 more; if their failures"
+        "5 agents have only passes and lack tasks or trials: a, b, c and 2 more; if failures"
     )
 
 

@@ -73,6 +73,17 @@ def test_results_that_lack_under_one_of_two_settings_are_failures_and_no_other_c
     assert gaps.condition == ("", "no judge stated", "", "no judge stated")
 
 
+def test_who_lacks_some_results_under_a_condition_has_no_say_against_it_where_these_fail():
+    rows = two_settings(*[(0, 0)] * 7, (0, 6))
+    record = read(rows, 8)(Counting(missing="zero"))
+    assert (len(record.compared), record.condition, record.n_missing_failed) == (2, ("",) * 8, 6)
+    assert round(record.table.means[7].sum() * 2) == 34
+    assert read(rows, 8)(Counting(missing="gap")).compared == ("no judge stated",)
+    assert read(two_settings(*[(0, 0)] * 7, (0, 11)), 8)(Counting(missing="zero")).left_out == (
+        ("judge j", 7),
+    )
+
+
 def test_what_submitters_deliver_has_no_say():
     """Four loaded agents and twenty of tokens: nothing is decided; nor do tokens empty a loaded board."""
     rows = board(24, n_void=2)

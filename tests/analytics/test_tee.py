@@ -312,7 +312,7 @@ def test_an_interval_is_clipped_to_what_the_mean_can_be():
     whole, clipped = result.interval(), result.interval(within=(0.0, 1.0))
     assert whole.lower < 0 < clipped.estimate < 1 < whole.upper
     assert (clipped.lower, clipped.upper) == (0.0, 1.0)
-    assert "No 95% confidence interval is told: 2 prompts leave every score from 0 to 1." in paragraph(
+    assert "There is no 95% confidence interval: 2 prompts leave every score from 0 to 1." in paragraph(
         result, SCORES
     )
     assert (result.interval(0.2, (0.0, 1.0)).lower, whole.df) == (result.interval(0.2).lower, 1.0)

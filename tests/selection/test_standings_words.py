@@ -84,7 +84,7 @@ def test_several_could_be_the_best():
     )
     assert words.headline(found) == (
         "2 of 3 agents could be the best. a scores highest: 90.0% at $200 per full run. "
-        "The cheapest of the 2 is b at $12.3."
+        "The cheapest of the 2 is b at $12.34."
     )
 
 
@@ -202,35 +202,35 @@ def test_the_cheapest_is_told_among_measured_costs():
     reckoned = line("c", 3, 0.7, lower=1, upper=5, cost=10.0, how="estimated")
     found = standings(*paid[:2], reckoned, paid[2], first=("a", "b", "c"))
     assert words.headline(found).endswith(
-        " at $40.0 per full run. The cheapest with a measured cost is b at $30.0."
+        " at $40.00 per full run. The cheapest with a measured cost is b at $30.00."
     )
     in_part = line("c", 3, 0.7, lower=1, upper=5, cost=10.0, cost_basis="in part")
     assert words.headline(standings(*paid[:2], in_part, paid[2], first=("a", "b", "c"))).endswith(
-        " at $40.0 per full run. The cheapest with a measured cost is b at $30.0."
+        " at $40.00 per full run. The cheapest with a measured cost is b at $30.00."
     )
-    assert [row["Cost"] for row in table.rows(found)] == ["$40.0", "$30.0", "~$10.0", "$20.0"]
+    assert [row["Cost"] for row in table.rows(found)] == ["$40.00", "$30.00", "~$10.00", "$20.00"]
     stated = replace(found, targets={"full": replace(found.targets["full"], may_be_first=("a", "c"))})
-    assert words.headline(stated).endswith(" The cheapest of the 2 is c at ~$10.0.")
+    assert words.headline(stated).endswith(" The cheapest of the 2 is c at ~$10.00.")
     held = replace(found, targets=stated.targets, agents=(*paid[:2], in_part, paid[2]))
-    assert words.headline(held).endswith(": 90.0% at $40.0 per full run.")
+    assert words.headline(held).endswith(": 90.0% at $40.00 per full run.")
     led = line("a", 1, 0.9, lower=1, upper=5, cost=1.0, cost_basis="in part")
     assert words.headline(standings(led, *paid[1:], first=("a", "b"))).endswith(": 90.0%.")
     unknown = standings(*paid[:2], line("c", 3, 0.7, lower=1, upper=5), paid[2], first=("a", "b", "c"))
-    assert words.headline(unknown).endswith(" The cheapest with a known cost is b at $30.0.")
+    assert words.headline(unknown).endswith(" The cheapest with a known cost is b at $30.00.")
     one = standings(
         paid[0], *(line(name, 3, 0.7, lower=1, upper=5) for name in "ce"), paid[2], first=("a", "c")
     )
-    assert words.headline(one).endswith("at $40.0 per full run.")
+    assert words.headline(one).endswith("at $40.00 per full run.")
     leader = standings(replace(reckoned, at={"full": paid[0].at["full"]}), *paid[1:], first=("c", "b"))
-    assert "at ~$10.0 per full run. It is also the cheapest of the 2." in words.headline(leader)
+    assert "at ~$10.00 per full run. It is also the cheapest of the 2." in words.headline(leader)
 
 
 @pytest.mark.parametrize(
     ("costs", "end"),
     [
-        ((40.0, 30.0, 30.0), " The cheapest of the 3 are b and c at $30.0."),
-        ((40.0, 40.0, 50.0), " The cheapest of the 3 are a and b at $40.0."),
-        ((40.0, 40.0, 40.0), ": 90.0% at $40.0 per full run."),
+        ((40.0, 30.0, 30.0), " The cheapest of the 3 are b and c at $30.00 each."),
+        ((40.0, 40.0, 50.0), " The cheapest of the 3 are a and b at $40.00 each."),
+        ((40.0, 40.0, 40.0), ": 90.0% at $40.00 per full run."),
         ((30.0, 40.0, 40.0), " It is also the cheapest of the 3."),
     ],
 )
@@ -491,7 +491,7 @@ def test_that_missing_outcomes_count_as_failures_is_among_the_notices():
 
 @pytest.mark.parametrize(
     ("amount", "text"),
-    [(0.294, "$0.29"), (10.42, "$10.4"), (99.96, "$100.0"), (1686.2, "$1,686"), (0, "$0.00")],
+    [(0.294, "$0.29"), (10.42, "$10.42"), (99.96, "$99.96"), (1686.2, "$1,686"), (0, "$0.00")],
 )
 def test_money(amount, text):
     assert terms.money(amount) == text
@@ -506,7 +506,7 @@ def test_savings_in_words():
     assert words.savings_text(saved) == ""
     one = saved | {"so_far": {"n_runs": 1, "n_tasks_saved": 700, "saved": 41.2978, "n_not_measured": 0}}
     assert words.savings_text(one) == (
-        "So far 1 agent saved 700 tasks of a full run, $41.3 at its own mean cost per task."
+        "So far 1 agent saved 700 tasks of a full run, $41.30 at its own mean cost per task."
     )
     two = saved | {"so_far": {"n_runs": 2, "n_tasks_saved": 1, "saved": 5.0, "n_not_measured": 1}}
     assert words.savings_text(two) == (
@@ -684,7 +684,7 @@ def test_trials_that_were_never_repeated_are_in_the_intervals_as_an_upper_bound(
     assert bounded == (
         "No agent has two valid trials of a task, so the intervals use an upper bound for trial noise."
     )
-    assert words.confidence_text(once).endswith(" Other prompts, judges and dates were not tested.")
+    assert words.confidence_text(once).endswith(" They say nothing of other prompts, judges and dates.")
     alone = replace(once, not_measured=once.not_measured[:1])
     assert words.not_measured_text(alone) == bounded
     assert (

@@ -54,7 +54,6 @@ def test_a_board_says_so_wherever_an_interval_stands():
     assert words.bounded_text(found).endswith(
         f"The intervals use the trial noise of another benchmark ({LENT})."
     )
-    assert found.targets["full"].second_run.lower_bound is False
     assert LENT in " ".join(printed.text(found, explain=True).split())
     assert Standings.of_plain(json.loads(json.dumps(found.as_plain()))) == found
 

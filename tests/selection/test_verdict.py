@@ -323,7 +323,7 @@ def test_a_run_has_so_many_trials_under_each_compared_condition():
     assert words.trials_text(told).startswith(
         "For at most the cost of a full run, you can run each ranking task twice under each of the 2 "
         "compared conditions. The standard error of a typical agent's score on them is "
-        f"{words.percent(told.options[0].se)} points with 1 trial under each for $20.0"
+        f"{words.percent(told.options[0].se)} points with 1 trial under each for $20.00"
     )
 
 

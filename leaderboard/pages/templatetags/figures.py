@@ -34,6 +34,12 @@ FLAGGED = '<a class="mark {}" href="#flags">{}</a>'
 
 
 @register.filter
+def capital(term: str) -> str:
+    """A term as it begins a line; a Greek letter stays what it is."""
+    return term[:1].upper() + term[1:] if term.isascii() else term
+
+
+@register.filter
 def prose(text: str) -> SafeString:
     """A sentence in which `what is typed` is set as code; all of it is escaped first."""
     return SafeString(CODE.sub(r"<code>\1</code>", escape(text)))

@@ -142,7 +142,7 @@ def _links(fields: Mapping[str, Any]) -> Iterator[Fault]:
             yield fault(f"links.{name}", value, ADDRESS_RULE)
 
 
-ADDRESS_RULE = "begins with https:// or http://, a host follows, no account"
+ADDRESS_RULE = "must begin with https:// or http://, name a host, and hold no account"
 
 
 def is_address(text: str) -> bool:

@@ -79,7 +79,7 @@ FAULTS = [
     ({"score": 1}, None, "score", "not a field"),
     ({"links": {"logs": "javascript:alert(1)"}}, None, "links.logs", "https://"),
     *(
-        ({"links": {"commit": link}}, None, "links.commit", "a host follows")
+        ({"links": {"commit": link}}, None, "links.commit", "name a host")
         for link in (
             "https://",
             "https://[::1",

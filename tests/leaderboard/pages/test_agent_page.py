@@ -148,7 +148,7 @@ def costly(costs):
 
 def test_a_run_costs_what_its_tasks_cost(client, publish):
     publish(costly({"a": 1.5, "b": 2.0, "c": 0.001}))
-    assert "on all 10 tasks at $15.0 per full run." in text_of(seen(client, "a"))
+    assert "on all 10 tasks at $15.00 per full run." in text_of(seen(client, "a"))
     # c: a cent, under a fiftieth of the median of $15.
     assert "Its stated cost of $0.01 per full run is implausible." in text_of(seen(client, "c"))
 

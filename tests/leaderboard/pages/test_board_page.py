@@ -567,14 +567,14 @@ def priced(outcomes, **options):
 def test_costs_are_shown_with_their_basis(client, publish):
     publish(priced(graded(16, 20)))
     text = text_of(client.get("/b/toy?view=all"))
-    assert "Cost $50.0 per full run, assuming that every task costs the same" in text
-    assert row_of(client.get("/b/toy"), "a08")["Cost"] == "$50.0"
+    assert "Cost $50.00 per full run, assuming that every task costs the same" in text
+    assert row_of(client.get("/b/toy"), "a08")["Cost"] == "$50.00"
     assert client.get("/api/v1/benchmarks/toy/board").json()["agents"][0]["cost_usd"] == 50
 
 
 def test_a_single_agent_stands_against_nothing(client, publish):
     publish(priced({"only": "01" * 10}))
-    assert "$50.0" in text_of(client.get("/b/toy"))
+    assert "$50.00" in text_of(client.get("/b/toy"))
     assert "Cost against score" not in text_of(client.get("/b/toy"))
     assert client.get("/b/toy/plots/cost.svg").status_code == 404
 
@@ -592,8 +592,8 @@ def test_an_agent_that_was_repeated_looks_no_dearer(client, publish, n_trials):
     board = client.get("/api/v1/benchmarks/toy/board").json()
     assert {line["agent"]: line["cost_usd"] for line in board["agents"]} == {"once": 20, "more": 20}
     page = client.get("/b/toy")
-    assert {row_of(page, agent)["Cost"] for agent in ("once", "more")} == {"$20.0"}
-    assert client.get("/b/toy/board.md").content.decode().count("| $20.0 |") == 2
+    assert {row_of(page, agent)["Cost"] for agent in ("once", "more")} == {"$20.00"}
+    assert client.get("/b/toy/board.md").content.decode().count("| $20.00 |") == 2
     assert "A full run is each task once." in text_of(page)
 
 

@@ -140,7 +140,7 @@ def test_facts_stand_side_by_side_and_what_differs_from_the_reference_is_bold(cl
             for i, a in enumerate(("a05", "a04", "a03"))
         ],
         "Score on all 20 tasks": [score(at["a05"]), *(f"*{score(at[a])}" for a in ("a04", "a03"))],
-        "Cost per full run": ["$10.0", "$10.0", "*$5.00"],
+        "Cost per full run": ["$10.00", "$10.00", "*$5.00"],
         "Tokens per full run": ["2.4 k", "*–not stated", "*–not stated"],
         "Time per full run": ["3 min", "*–not stated", "*–not stated"],
         "Date": ["2026-02-04"] * 3,

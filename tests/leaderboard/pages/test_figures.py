@@ -83,7 +83,7 @@ def test_an_error_is_told_as_what_it_is(text, said):
 @pytest.mark.parametrize(
     ("told", "cell", "said"),
     [
-        ({"cost_usd": 12.3}, "$12.3", "$12.3"),
+        ({"cost_usd": 12.3}, "$12.30", "$12.30"),
         ({"cost_usd": 0.0}, "?", "? not plausible"),
         ({}, "–", "– not stated"),
         ({"cost_basis": "hidden"}, "–", "– hidden"),

@@ -131,7 +131,7 @@ def test_a_monitor_says_its_state_and_what_to_do_and_is_drawn_against_its_thresh
     text, source = text_of(response), response.content.decode()
     assert "Capability jump warning It is warn. What to do: Look at <b>." in text
     assert text.index("Capability jump") < text.index("Cost per task")
-    assert "at most 0.250 false alerts a year" in text
+    assert "at most 0.25 false alerts a year" in text
     rows = re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</td><td>(.*?)</td>', source)
     assert rows == [("2026-06-02", "1.50", "7.00"), ("2026-06-10", "6.25", "7.00")]
     drawn = client.get("/b/toy/plots/health-capability-jump.svg")

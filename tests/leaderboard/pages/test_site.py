@@ -136,7 +136,7 @@ def test_what_cannot_be_written_is_refused(run, toy, tmp_path):
     toy.save()
     with pytest.raises(CommandError, match="toy is not public"):
         run("site", "toy", "--out", str(tmp_path / "site"))
-    with pytest.raises(CommandError, match=r"--url ftp://a\.example: begins with https://"):
+    with pytest.raises(CommandError, match=r"--url ftp://a\.example: must begin with https://"):
         run("site", "toy", "--url", "ftp://a.example")
     with pytest.raises(CommandError, match=r"File not found: results\.csv\."):
         run("site", "results.csv")

@@ -431,16 +431,16 @@ def steps(*values):
         # All of it is trials: ¼ of the variance takes four.
         (
             (0.04, 0.04 / 2**0.5),
-            ("Four trials per task have half the error bar of one.", "4.0", "2.0 with four"),
+            ("With four trials per task the error bar is half as wide as with one.", "4.0", "2.0 with four"),
         ),
         # 1 + 7/R = 8/4: seven.
-        ((8**0.5 / 100, 4.5**0.5 / 100), ("Seven trials per task", "2.8", "1.4 with seven")),
+        ((8**0.5 / 100, 4.5**0.5 / 100), ("With seven trials per task", "2.8", "1.4 with seven")),
         # 1 + 7.1/R = 8.1/4: 6.93, so seven.
-        ((8.1**0.5 / 100, 4.55**0.5 / 100), ("Seven trials per task", "2.8", "1.4 with seven")),
+        ((8.1**0.5 / 100, 4.55**0.5 / 100), ("With seven trials per task", "2.8", "1.4 with seven")),
         # 1 + 4/R = 5/4: sixteen.
-        ((5**0.5 / 100, 3**0.5 / 100), ("16 trials per task", "2.2", "1.1 with 16")),
+        ((5**0.5 / 100, 3**0.5 / 100), ("With 16 trials per task", "2.2", "1.1 with 16")),
         # 3 + 1/R = 4/4: none.
-        ((0.0004, 0.0004 / 2**0.5), ("Four trials per task", "under 0.05", "and under 0.05 with four")),
+        ((0.0004, 0.0004 / 2**0.5), ("With four trials per task", "under 0.05", "and under 0.05 with four")),
         ((0.02, 3.5**0.5 / 100), ("More trials per task cannot halve", "2.0", "with one trial per task")),
     ],
 )
@@ -503,7 +503,8 @@ def test_the_sources_of_variance_are_one_bar_of_which_some_cancel(client, repeat
         _, variance, share, affects = rows[names[name]]
         assert (share, variance) == (f"{100 * part['share']:.1f}%", f"{part['variance']:.5f}")
         assert affects == ("no" if name == "task" else "yes")
-    assert "Four trials per task have half the error bar of one." in text_of(client.get("/b/toy/uncertainty"))
+    page = text_of(client.get("/b/toy/uncertainty"))
+    assert "With four trials per task the error bar is half as wide as with one." in page
     assert client.get("/b/toy/plots/variance.svg").content.decode() in source
 
 
