@@ -41,7 +41,7 @@ lint: .venv/dev  ## ruff, mypy and the import contracts
 	.venv/bin/lint-imports
 	$(PY) tools/words.py
 
-test: .venv/dev  ## what takes under a second a test
+test: .venv/dev  ## all tests of under half a second
 	@$(MAKE) --no-print-directory -j 2 lint collected
 	$(PY) -m pytest -n $$(( $(PROCESSORS) + 1 )) --dist worksteal -m "not slow"
 

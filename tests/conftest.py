@@ -23,7 +23,7 @@ from tests.kept import filled, is_superuser
 
 LONGEST = ("test_docs.py", "test_server.py")
 SLOW = Path(__file__).with_name("slow.txt")  # by function, as `make find-slow` wrote it
-SLOW_SECONDS = 1.0
+SLOW_SECONDS = 0.5
 TEMPLATE = f"test_{HOME.name}"
 MADE_BY_MIGRATIONS = {"django_content_type", "auth_permission"}
 
@@ -74,7 +74,7 @@ def slow_functions() -> frozenset[str]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Leave what takes a second to the slow tests, but for drawn examples, which are random there."""
+    """Leave what takes half a second to the slow tests, but for drawn examples, which are random there."""
     is_drawn = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
     if not (is_drawn or item.config.getoption("find_slow")) and function_of(item.nodeid) in slow_functions():
         item.add_marker(pytest.mark.slow(each=True))

@@ -86,8 +86,10 @@ def read_query(query: QueryDict, known: Parameters) -> dict[str, Any]:
     """Read all that is known, and refuse by name what is not."""
     if unknown := sorted(set(query) - set(known)):
         named = ", ".join(unknown[:N_NAMED])[:200]
-        rule = f"known are {', '.join(known)}" if known else "there is none here"
-        raise ParseError(f"Unknown parameter {named}: {rule}.", code="unknown_parameter")
+        raise ParseError(
+            f"Unknown parameter {named}. This address takes {', '.join(known) or 'none'}.",
+            code="unknown_parameter",
+        )
     found: dict[str, Any] = {}
     for name, one in known.items():
         texts = query.getlist(name)

@@ -68,7 +68,7 @@ PROBLEM_SCHEMA = {  # other fields tell what an error of its kind is about
         "type": "urn:bandstand:problem:unknown_parameter",
         "title": "Unknown parameter",
         "status": 400,
-        "detail": "There is no parameter colour; known are limit, offset.",
+        "detail": "Unknown parameter colour. This address takes limit, offset.",
     },
 }
 ALWAYS = {

@@ -70,7 +70,7 @@ def test_the_judges_are_a_sensitivity_of_the_panel():
     result = told(
         {"task": 0.06, "agent:task": 0.04, "Residual": 0.08}, sensitivity=0.0009, levels={"judge": 3}
     )
-    assert "The 3 judges differ by 3.0 points" in result["sentences"][-1]
+    assert "The means of the 3 judges have a standard deviation of 3.0 points" in result["sentences"][-1]
 
 
 def test_where_nothing_varies_nothing_is_advised():

@@ -366,8 +366,8 @@ class TestCommonTasks:
         path = tmp_path / "passes.csv"
         path.write_text(csv_text(ladder(6, 20) | {"lucky": "1" * 8}))
         assert (
-            "1 agent has only passes and lacks tasks or trials: lucky; if its failures were left out, the "
-            "scores are too high.\n"
+            "1 agent has only passes and lacks tasks or trials: lucky; if its failures were left out, its "
+            "score is too high.\n"
         ) in run("load", str(path), "--benchmark", "toy")
 
     def test_fewer_than_ten_are_refused(self, db):
