@@ -170,7 +170,7 @@ def compare(counts: ConditionCounts, counting: Counting) -> Compared:
     """Choose the conditions compared, and say, if there are several, which they are and who lacks them."""
     if not counting.settings:
         raise CoreError("settings: no condition is named", code="record")
-    # What an agent lacks of a condition that it ran in large part may be failures: then it has the rest too.
+    # where missing results fail, half of the tasks make a condition the agent's: it failed the others there
     twentieths = np.where(counts.fails, 10, 19)[:, None]
     has = (20 * counts.n_asked_tasks >= twentieths * counts.n_asked[:, None]) & (counts.n_asked_tasks > 0)
     if counting.settings == "comparable":
