@@ -293,7 +293,7 @@ class TestConditions:
         recompute(benchmark=toy, as_of=AS_OF)
         ours = [row for row in under(every_task()) if row["task"] not in ("t09", "t10")]
         k = active_subset(toy).tasks.count()
-        few = f"2 of its {k} tasks have no valid result under no judge stated, more than 5%"
+        few = f"2 of its {k} tasks lack a valid result under no judge stated, more than 5%"
         receipt = deliver(ada, [*ours, *under(every_task(), judge="easy")])
         assert f"{few}: the agent is not ranked" in receipt["warnings"]
         assert not any("alone" in said for said in receipt["warnings"])

@@ -604,7 +604,7 @@ def test_an_agent_that_lost_trials_under_what_is_compared_did_not_run_another_pr
     lines = {line["agent"]: line for line in answer("standings", path)["agents"]}
     for agent in ("a00", "a01"):
         assert {at["reason"] for at in lines[agent]["at"].values()} == {
-            "5 of its 40 tasks have no valid result under prompt terse, more than 5%"
+            "5 of its 40 tasks lack a valid result under prompt terse, more than 5%"
         }
     assert {at["reason"] for at in lines["b"]["at"].values()} == {
         "ran only under prompt plain; this board compares prompt terse"

@@ -523,7 +523,7 @@ def test_a_cost_of_the_cheap_trials_alone_is_marked(history):
         assert words.cost_text(line).startswith("~$")
         assert dict(words.about(line))["Cost"].endswith("from the trials that state a cost, not all")
     whole = by_name(answer(record_of(outcomes, costs=costs)))[f"a{best:02d}"]
-    assert (whole.cost_basis, words.cost_text(whole)) == ("per task", f"${costs[best].sum():.1f}")
+    assert (whole.cost_basis, words.cost_text(whole)) == ("per task", f"${costs[best].sum():.2f}")
 
 
 # ------------------------------------------------------------------------------------------------- notices

@@ -290,7 +290,7 @@ def test_the_judges_are_told_as_a_sensitivity(client, db):
     load_text(rows_text(rows))
     study, _ = measure_variance(benchmark=Benchmark.objects.get(), as_of=AS_OF)
     text = text_of(client.get("/b/toy/uncertainty"))
-    assert "The 2 judges differ by 10.0 points" in text
+    assert "The means of the 2 judges have a standard deviation of 10.0 points" in text
     assert "run-to-run noise separate from agent × task (judges scored the same one trial of a task)" in text
     assert study.result["agents"] == []
 
