@@ -51,6 +51,7 @@ class AgentRow:
     arrival, completed: its first delivery; the one with which it had delivered every task (−1: none yet), in
         what an operator loads at least 95% of them, or any where missing ones count as failures.
     first: its first delivery, withdrawn ones included (−1: none).
+    latest: the last delivery with an outcome that counts (−1: none).
     n_missing_failed: missing outcomes that count as failures, those that nothing was delivered of among them.
     n_judged_again: of what `n_valid` counts, verdicts on a trial that another judge scored too, but for one.
     finished: the delivery with which it had delivered every task under any setting, withdrawn ones included
@@ -92,6 +93,7 @@ class AgentRow:
     people: People | None = None
     n_missing_failed: int = 0
     n_judged_again: int = 0
+    latest: int = -1
 
 
 class _Frame(NamedTuple):
@@ -178,6 +180,9 @@ def agent_rows(
     numbers = _arrival_numbers(rows, deliveries, frame) | _row_counts(counted.rows, n_agents)
     void = counted.has_outcome & ~counted.rows.valid & counted.rows.confirmed
     numbers["n_judged_again"] = n_again
+    numbers["latest"] = np.full(n_agents, -1)
+    with_outcome = counted.rows.where(counted.has_outcome)
+    np.maximum.at(numbers["latest"], with_outcome.agent, frame.arrivals[with_outcome.delivery])
     numbers["n_missing_failed"] = n_absent + np.bincount(counted.rows.agent[void], minlength=n_agents)
     labels, asked = people(counted.rows, n_agents=n_agents, settings=settings), frame.asked
     return tuple(

@@ -48,7 +48,6 @@ from analytics.record.rows import (
     holders,
     is_common,
     missing_fails,
-    places,
     universe,
 )
 from analytics.trials.flags import originals
@@ -62,7 +61,7 @@ class Record:
     n_missing_failed: missing outcomes that count as failures, of all agents.
     n_left_out: tasks that the universe leaves out.
     n_places, n_gaps, n_invalid, asked, costs: (n_agents, n_tasks).
-    operator, arrival, completed, n_deliveries: (n_agents,).
+    operator, arrival, completed, latest, n_deliveries: (n_agents,).
     complete: (n_agents,); every place of all active tasks delivered, at most 5% of them gaps (20·n ≤ total),
         not withheld, under the compared conditions, no copy of another, and with a voice: what all share is
         learnt from it.
@@ -89,6 +88,7 @@ class Record:
     operator: Mask
     arrival: CodeArray
     completed: CodeArray
+    latest: CodeArray
     complete: Mask
     voice: Mask
     costs: FloatArray
@@ -183,6 +183,15 @@ class Record:
         """
         alone = self.voice & self.vouched
         return alone if np.count_nonzero(alone & self.ran_all) >= N_VOUCHED else self.voice
+
+    @property
+    def precedence(self) -> CodeArray:
+        """Return what tells the original of equal agents, the lowest, (n_agents,).
+
+        An operator's agent, else the one that first had all of its outcomes: who delivers one task early and
+        copies the rest comes after whom it copies.
+        """
+        return np.where(self.operator, -1, self.latest)
 
     @property
     def vouched(self) -> Mask:
@@ -349,6 +358,7 @@ def record(
         operator=operator,
         arrival=np.array([row.arrival for row in lines], dtype=np.int64),
         completed=np.array([row.completed for row in lines], dtype=np.int64),
+        latest=np.array([row.latest for row in lines], dtype=np.int64),
         complete=np.zeros(len(lines), dtype=np.bool_),
         voice=read_only(heard[order]),
         costs=_stack(lines, "costs", len(tasks), np.float64),
@@ -436,15 +446,9 @@ def _voters(about: Sequence[About], firsts: Sequence[int]) -> list[Voter]:
 
 
 def _copies(stacked: Record) -> tuple[str, ...]:
-    """Name the original of each copy; none that an operator loaded or approved.
-
-    Loaded agents come first, then those that are vouched for, each by when its outcomes were all there: who
-    delivers one task early and the rest from another's log is no original.
-    """
+    """Name the original of each copy; none that an operator loaded, which come first, or approved."""
     trusted = stacked.operator | np.array([one.approved for one in stacked.about], dtype=np.bool_)
-    since = np.where(stacked.completed < 0, stacked.arrival, stacked.completed)
-    order = places(np.lexsort((since, ~stacked.vouched, ~stacked.operator)).tolist())
-    originals_of = originals(stacked.table.means, order)
+    originals_of = originals(stacked.table.means, stacked.precedence)
     names = stacked.table.agents
     return tuple(
         "" if of is None or let else names[of] for of, let in zip(originals_of, trusted, strict=True)

@@ -413,7 +413,7 @@ def _flags(record: Record) -> list[tuple[str, ...]]:
     for i in np.flatnonzero(alone).tolist():
         flags[i].append("outcomes between 0 and 1, where all agents that an operator loaded have 0 or 1")
     names = record.table.agents
-    order = np.where(record.operator, -1, record.arrival)
+    order = record.precedence
     for group in identical_agents(record.table.means):
         for i in group:  # who came first is not to blame
             others = ", ".join(names[j] for j in group if j != i and order[j] <= order[i])
@@ -422,6 +422,7 @@ def _flags(record: Record) -> list[tuple[str, ...]]:
             left_out = "; pass rates and calibration leave it out until an operator approves it"
             copied = bool(record.copy_of and record.copy_of[i])
             flags[i].append(f"the same outcome as {others} on every task{left_out * copied}")
-    for i, j, n_tasks in parts(record.table.means, order, np.flatnonzero(~record.operator)):
+    came = np.where(record.operator, -1, record.arrival)  # whoever is asked batch by batch ends last
+    for i, j, n_tasks in parts(record.table.means, came, np.flatnonzero(~record.operator)):
         flags[i].append(f"the same outcome as {names[j]} on all {n_tasks:,} tasks that both ran")
     return [tuple(one) for one in flags]

@@ -341,12 +341,14 @@ def test_who_first_had_all_of_the_equal_outcomes_is_the_original():
     deliveries = [self_run(arrival=1), self_run(1, arrival=2), self_run(arrival=3)]
     late = [(0, task, one, 1, 0, 2 * (task > 0)) for task, one in enumerate(outcomes)]
     rows = [*late, *full(1, outcomes, 1, 0, 1)]
-    about = owned(agents(2), deliveries)
     assert made(rows, n_tasks=40, deliveries=deliveries).copy_of == ("a01", "")
     first = [replace(one, arrival=at) for one, at in zip(deliveries, (1, 3, 2), strict=True)]
     assert made(rows, n_tasks=40, deliveries=first).copy_of == ("", "a00")
-    vouched = [about[0], replace(about[1], vouched=True)]
-    assert made(rows, n_tasks=40, deliveries=first, about=vouched).copy_of == ("a01", "")
+    for lacks in ("zero", "gap"):  # whether or not a task is missing that both lack, or that fails
+        few = [row for row in rows if row[1] != 1]
+        assert made(few, n_tasks=40, deliveries=deliveries, missing=lacks).copy_of == ("a01", "")
+    failed = [row for row in rows if row[:2] != (0, 1)]
+    assert made(failed, n_tasks=40, deliveries=deliveries, missing="zero").copy_of == ("a01", "")
 
 
 def test_an_agent_finished_with_what_first_held_every_task_though_it_was_withdrawn():

@@ -8,7 +8,7 @@ import pytest
 
 from analytics.command_line import flat_file
 from analytics.outcome_table import cell_moments
-from analytics.record import Counting, Record
+from analytics.record import Counting, Delivery, Record
 from analytics.record.absent import absent_trials, expected_trials, passes_alone, with_failures
 from analytics.record.files import contents
 from selection.standings import answer
@@ -219,6 +219,21 @@ def test_the_verdict_of_one_judge_alone_is_of_a_trial_that_is_there(lost):
     assert result.n_missing_failed == len(lost)
     assert [line.n_trials for line in answer(result).agents] == [80] * 6
     assert result.n_judged_again == (80,) * 6
+
+
+def test_who_copied_is_flagged_though_one_task_came_early():
+    """Agent 6 delivers one task, agent 7 all of them, then agent 6 the rest as agent 7 had it."""
+    rows = [
+        (agent, task, (task * (agent + 3) + agent) % 4 == 0) for agent, task in product(range(6), range(40))
+    ]
+    outcomes = [task % 3 == 0 for task in range(40)]
+    rows += [(6, task, one, 1, 0, 6 + 2 * (task > 0)) for task, one in enumerate(outcomes)]
+    rows += [(7, task, one, 1, 0, 7) for task, one in enumerate(outcomes)]
+    deliveries = [Delivery(i) for i in range(6)]
+    deliveries += [self_run(6, arrival=1), self_run(7, arrival=2), self_run(6, arrival=3)]
+    flags = {line.agent: line.flags for line in answer(made(rows, n_tasks=40, deliveries=deliveries)).agents}
+    assert flags["a07"] == ()
+    assert [flag.partition(";")[0] for flag in flags["a06"]] == ["the same outcome as a07 on every task"]
 
 
 def test_absent_trials_are_the_same_ones_for_each_judge():
