@@ -157,8 +157,12 @@ class Record:
     def n_lacking(self) -> CodeArray:
         """Tasks asked for without an outcome, (n_agents,); 0 where `condition` is empty or nothing ran."""
         ran = (self.n_places + self.n_invalid + self.table.n_valid).any(axis=1)
+        # of several that are compared it may have run one on some tasks, and another one on others
+        mixed = [not {*self.compared}.isdisjoint(one.split(" and ")) for one in self.condition]
         lacking = np.count_nonzero(self.asked & ~self.table.valid(), axis=1)
-        return np.where(_elsewhere(self.condition) & ran, lacking, 0) if self.condition else 0 * lacking
+        if not self.condition:
+            return np.zeros(self.n_agents, dtype=np.int64)
+        return np.where(_elsewhere(self.condition) & (ran | np.array(mixed, dtype=np.bool_)), lacking, 0)
 
     @cached_property
     def _bounds(self) -> dict[bytes, tuple[FloatArray, FloatArray, CodeArray]]:

@@ -184,7 +184,9 @@ def rank_text(rank: int, n_at: Mapping[int | None, int]) -> str:
 
 
 def money(amount: float) -> str:
-    """Return $0.29 for 0.294, $10.42 for 10.42, $1,686 for 1686.2."""
+    """Return $0.29 for 0.294, $10.42 for 10.42, $1,686 for 1686.2, under $0.01 for 0.004."""
+    if 0 < abs(amount) < 0.005:
+        return "under $0.01"
     return f"${amount:,.0f}" if abs(amount) >= 100 else f"${amount:.2f}"
 
 

@@ -52,6 +52,7 @@ from selection.standings.terms import tasks_of as tasks_of
 from selection.standings.terms import tells_trust as tells_trust
 from selection.standings.terms import whole_costs as whole_costs
 
+N_ALIKE = 3  # agents named
 N_CONDITIONS = 10  # named in a sentence: a delivery may have hundreds
 SHARE_INCOMPLETE = 4  # one in so many agents without outcomes names the other way to count them
 MAX_NAMED = 10  # of the agents that could be the best
@@ -229,6 +230,8 @@ def _cheapest(board: Standings, first: Sequence[Line], leaders: Sequence[Line]) 
     if leaders == cheapest:
         return f" {'It is' if len(cheapest) == 1 else 'They are'} also the cheapest {of}."
     named, each = enumerated([line.agent for line in cheapest]), cost_text(cheapest[0])
+    if len(cheapest) > N_ALIKE:
+        named = counted(len(cheapest), "agent")
     if len(cheapest) > 1:
         return f" The cheapest {of} are {named} at {each} each."
     return f" The cheapest {of} is {named} at {each}."
@@ -291,7 +294,7 @@ def _n_lacking(board: Standings, target: str) -> str:
 
 def _why_unranked(board: Standings, line: Line, target: str) -> tuple[str, str]:
     """Verb and rest of the reason that an agent shares with others."""
-    if line.condition and line.at[target].reason.endswith(_too_few(board.conditions.compared)):
+    if line.condition and _too_few(board.conditions.compared) in line.at[target].reason:
         few = f"too few results under {_or(board.conditions.compared)}"
         return f"has {few}", f"have {few}"
     if line.condition:
@@ -505,7 +508,7 @@ def bounds_text(at: AtTarget) -> str:
 
 def measured_text(board: Standings) -> str:
     """Say which sources of error were measured and are in the intervals; empty where no study found any."""
-    sources = "; ".join(board.measured)
+    sources = "; ".join([*board.measured[:1], *map(terms.clause, board.measured[1:])])
     return sources and sentence(f"{sources}. The intervals of measured scores include this")
 
 
@@ -656,11 +659,11 @@ def lacking_under(compared: Sequence[str], n_lacking: int, n_asked: int, *, zero
     """Say that an agent has too few outcomes under the conditions that are compared."""
     lack, what = "lacks" if n_lacking == 1 else "lack", "result" if zero else "valid result"
     of = f"{n_lacking:,} of its {counted(n_asked, 'task')}"
-    return f"{of} {lack} a {what} {_too_few(compared)}"
+    return f"{of} {lack} a {what} {_too_few(compared)}{'half' if zero else '5%'}"
 
 
 def _too_few(compared: Sequence[str]) -> str:
-    return f"under {_or(compared)}, more than 5%"
+    return f"under {_or(compared)}, more than "
 
 
 def _lacking(compared: Sequence[str]) -> str:

@@ -84,6 +84,13 @@ def test_who_lacks_some_results_under_a_condition_has_no_say_against_it_where_th
     )
 
 
+def test_who_ran_each_task_under_one_of_two_conditions_lacks_all_tasks():
+    both = [row for row in two_settings(*[(0, 0)] * 8) if row[0] < 7 or (row[1] < 9) == (row[4] == 0)]
+    record = read(both, 8)(Counting(missing="gap"))
+    assert (len(record.compared), record.condition[7]) == (2, "judge j")
+    assert record.n_lacking.tolist() == [0] * 7 + [20]
+
+
 def test_what_submitters_deliver_has_no_say():
     """Four loaded agents and twenty of tokens: nothing is decided; nor do tokens empty a loaded board."""
     rows = board(24, n_void=2)

@@ -491,7 +491,13 @@ def test_that_missing_outcomes_count_as_failures_is_among_the_notices():
 
 @pytest.mark.parametrize(
     ("amount", "text"),
-    [(0.294, "$0.29"), (10.42, "$10.42"), (99.96, "$99.96"), (1686.2, "$1,686"), (0, "$0.00")],
+    [
+        (0.294, "$0.29"),
+        (10.42, "$10.42"),
+        (1686.2, "$1,686"),
+        (0, "$0.00"),
+        (0.004, "under $0.01"),
+    ],
 )
 def test_money(amount, text):
     assert terms.money(amount) == text

@@ -138,6 +138,8 @@ def test_what_cannot_be_written_is_refused(run, toy, tmp_path):
         run("site", "toy", "--out", str(tmp_path / "site"))
     with pytest.raises(CommandError, match=r"--url ftp://a\.example: must begin with https://"):
         run("site", "toy", "--url", "ftp://a.example")
+    with pytest.raises(CommandError, match=r"--url https://a\.example/\?q=1: must begin"):
+        run("site", "toy", "--url", "https://a.example/?q=1")
     with pytest.raises(CommandError, match=r"File not found: results\.csv\."):
         run("site", "results.csv")
     with pytest.raises(CommandError, match=r"--set is for a file\. Type: manage.py policy toy --set"):

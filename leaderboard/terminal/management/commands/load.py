@@ -101,7 +101,10 @@ class Command(ServiceCommand):
         how: dict[str, Any] = {"replace": replace, "own": own}
         if subsets and (replace or own):
             option = "--replace" if replace else "--own"
-            raise CommandError(f"--subsets is for a new benchmark. Leave out {option}.", returncode=USAGE)
+            raise CommandError(
+                f"--subsets is for a new benchmark, {option} for one that has results. Leave one out.",
+                returncode=USAGE,
+            )
         if subsets:
             with reading(subsets, "what `export --with-subsets` writes"):
                 how = {"versions": versions_in(subsets.read_bytes())}

@@ -68,7 +68,7 @@ class Command(ServiceCommand):
     ) -> None:
         started = monotonic()
         check_replaceable(out)
-        if url and not is_address(url):
+        if url and not (is_address(url) and url.isprintable() and not set(" ?#") & set(url)):
             raise CommandError(
                 f"--url {url}: {ADDRESS_RULE}. Example: https://board.example.org/swe", returncode=USAGE
             )
