@@ -33,6 +33,7 @@ ARRAYS = (
     "operator",
     "arrival",
     "completed",
+    "latest",
     "complete",
     "costs",
     "n_deliveries",
