@@ -98,6 +98,7 @@ class Compared:
     condition: length n_agents; what an agent ran under where it lacks a compared condition and ran more under
         another; else empty. It has one with results on 95% of its tasks, on half where missing ones fail.
     n_elsewhere: length n_agents; the most tasks that it ran under one of those; 0 where `condition` is empty.
+    in_part: length n_agents; whether it has an outcome under a compared condition.
     """
 
     conditions: tuple[Condition, ...]
@@ -106,6 +107,7 @@ class Compared:
     left_out: tuple[tuple[str, int], ...]
     condition: tuple[str, ...]
     n_elsewhere: tuple[int, ...]
+    in_part: tuple[bool, ...] = ()
 
     @property
     def unjudged(self) -> CodeArray:
@@ -192,6 +194,7 @@ def compare(counts: ConditionCounts, counting: Counting) -> Compared:
         ),
         condition=condition,
         n_elsewhere=n_elsewhere,
+        in_part=tuple(bool(row.any()) for row in counts.n_outcomes[:, _columns(counts, chosen)]),
     )
 
 
@@ -293,7 +296,7 @@ def _nearly_all(has: Mask) -> Mask:
 def _elsewhere(
     counts: ConditionCounts, has: Mask, chosen: Sequence[Condition], words: list[str]
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    columns = [counts.conditions.index(one) for one in chosen if one in counts.conditions]
+    columns = _columns(counts, chosen)
     unheld = len(columns) < len(chosen)
     places: list[tuple[str, int]] = []
     for n_tasks, here in zip(counts.n_tasks, has, strict=True):
@@ -307,6 +310,10 @@ def _elsewhere(
                 name = f"{', '.join(words[c] for c in ran[:N_NAMED])} and {len(ran) - N_NAMED:,} more"
         places.append((name, int(n_tasks[ran].max())) if more else ("", 0))
     return tuple(name for name, _ in places), tuple(n for _, n in places)
+
+
+def _columns(counts: ConditionCounts, chosen: Sequence[Condition]) -> list[int]:
+    return [counts.conditions.index(one) for one in chosen if one in counts.conditions]
 
 
 def _words(conditions: Sequence[Condition]) -> list[str]:

@@ -65,7 +65,7 @@ class Record:
     complete: (n_agents,); every place of all active tasks delivered, at most 5% of them gaps (20·n ≤ total),
         not withheld, under the compared conditions, no copy of another, and with a voice: what all share is
         learnt from it.
-    compared, left_out, condition, n_elsewhere: see `Compared`; `compared` is in words.
+    compared, left_out, condition, n_elsewhere, in_part: see `Compared`; `compared` is in words.
     universe: which tasks are active and what was left out, in words; empty where all are.
     uneven: what loaded agents lack of trials on tasks that they ran, in words; see `analytics.record.absent`.
     copy_of: the agent whose outcomes it repeats, task by task, where neither an operator loaded or approved
@@ -100,6 +100,7 @@ class Record:
     left_out: tuple[tuple[str, int], ...] = ()
     condition: tuple[str, ...] = ()
     n_elsewhere: tuple[int, ...] = ()
+    in_part: tuple[bool, ...] = ()
     universe: str = ""
     uneven: tuple[str, ...] = ()
     copy_of: tuple[str, ...] = ()
@@ -158,11 +159,9 @@ class Record:
         """Tasks asked for without an outcome, (n_agents,); 0 where `condition` is empty or nothing ran."""
         ran = (self.n_places + self.n_invalid + self.table.n_valid).any(axis=1)
         # of several that are compared it may have run one on some tasks, and another one on others
-        mixed = [not {*self.compared}.isdisjoint(one.split(" and ")) for one in self.condition]
+        ran |= np.array(self.in_part or (False,), dtype=np.bool_)
         lacking = np.count_nonzero(self.asked & ~self.table.valid(), axis=1)
-        if not self.condition:
-            return np.zeros(self.n_agents, dtype=np.int64)
-        return np.where(_elsewhere(self.condition) & (ran | np.array(mixed, dtype=np.bool_)), lacking, 0)
+        return np.where(_elsewhere(self.condition) & ran, lacking, 0) if self.condition else 0 * lacking
 
     @cached_property
     def _bounds(self) -> dict[bytes, tuple[FloatArray, FloatArray, CodeArray]]:
@@ -374,6 +373,7 @@ def record(
         left_out=compared.left_out,
         condition=condition,
         n_elsewhere=tuple(compared.n_elsewhere[i] for i in order),
+        in_part=tuple(compared.in_part[i] for i in order) if compared.in_part else (),
         universe=universe,
         n_left_out=max(n_known - len(tasks), 0),
         uneven=(

@@ -461,7 +461,7 @@ def join_counts(
         n_asked=np.array([part["n_asked"] for part in parts], np.int64),
         voters=tuple(voters),
         finished=np.array([part["finished"] for part in parts], np.int64),
-        fails=np.array([part.get("fails", False) for part in parts], np.bool_),
+        fails=np.array([part.get("fails", False) for part in parts], np.bool_),  # earlier releases kept none
         **cells,
     )
 

@@ -139,10 +139,8 @@ def _links(fields: Mapping[str, Any]) -> Iterator[Fault]:
         if not (isinstance(value, str) and len(value) <= MAX_LINK_LENGTH and value.isprintable()):
             yield fault(f"links.{name}", value, "must be a text of at most 2,000 printable characters")
         elif not is_address(value):
-            yield fault(f"links.{name}", value, ADDRESS_RULE)
-
-
-ADDRESS_RULE = "must begin with https:// or http://, name a host, and hold no account"
+            rule = "must begin with https:// or http://, name a host, and hold no account"
+            yield fault(f"links.{name}", value, rule)
 
 
 def is_address(text: str) -> bool:

@@ -24,7 +24,7 @@ from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.services import measure_variance, recompute
 from leaderboard.pages.site import MANIFEST, write_site
 from leaderboard.studies.answers import progress_bar, words
-from leaderboard.submissions.parsing.envelope import ADDRESS_RULE, is_address
+from leaderboard.submissions.parsing.envelope import is_address
 from leaderboard.submissions.parsing.flat import add_table_options, table_options
 from leaderboard.terminal.command import USAGE, ServiceCommand, file_path
 from leaderboard.terminal.management.commands.demo import load_file
@@ -70,7 +70,8 @@ class Command(ServiceCommand):
         check_replaceable(out)
         if url and not (is_address(url) and url.isprintable() and not set(" ?#") & set(url)):
             raise CommandError(
-                f"--url {url}: {ADDRESS_RULE}. Example: https://board.example.org/swe", returncode=USAGE
+                f"--url {url} is not the address of a site. Example: https://board.example.org/swe",
+                returncode=USAGE,
             )
         if Path(source).is_file():
             table = table_options(options, benchmark=benchmark)
