@@ -610,7 +610,7 @@ def _match_columns(heads: Sequence[str], columns: Mapping[str, str]) -> dict[str
 
 
 def _snake_case(text: str) -> str:
-    return "_".join(text.lower().split())
+    return "_".join(text.lower().rstrip("?: ").split())
 
 
 def _ask_which(heads: Mapping[int, str], name: str) -> str:

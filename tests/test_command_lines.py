@@ -460,7 +460,7 @@ def test_band_tells_which_conditions_its_pass_rates_come_from(tmp_path, capsys):
         "compared": ["judge j1"],
         "left_out": [["judge j2", 2]],
     }
-    said = "Agents are compared under judge j1; left out: judge j2 (2 agents)."
+    said = "Agents are compared under judge j1; left out: judge j2 (full runs of 2 agents)."
     for name in ("band", "standings"):
         assert selection([name, str(path)]) == 0
         assert said in capsys.readouterr().out

@@ -103,14 +103,14 @@ def _subset(before: Standings, after: Standings) -> Iterator[str]:
     if old != new:
         yield (
             f"There would be {words.counted(len(new), 'ranking task')} instead of {len(old):,}: "
-            f"{len(new - old):,} enter, {len(old - new):,} leave ({_band(before)} now, {_band(after)} then)."
+            f"{len(new - old):,} enter, {len(old - new):,} leave (now {_band(before)}, then {_band(after)})."
         )
     elif after.subset and after.subset.number:
         yield f"The {words.counted(len(new), 'ranking task')} stay until you approve others."
 
 
 def _band(board: Standings) -> str:
-    return f"band {board.subset.lo:.0%} to {board.subset.hi:.0%}" if board.subset else "no subset"
+    return f"pass rates from {board.subset.lo:.0%} to {board.subset.hi:.0%}" if board.subset else "none"
 
 
 def _ranks(before: Standings, after: Standings) -> Iterator[str]:

@@ -150,7 +150,8 @@ def _lacking(record: Record, tasks: IndexArray, i: int, n_lost: int, of: str) ->
     if missing.size and (record.n_places[i, missing] == 0).all():
         names = first_names([record.table.tasks[j] for j in missing[:3]], of=missing.size)
         were = "was" if missing.size == 1 else "were"
-        return f"{missing.size} of {_among(tasks.size, of)} {were} not run: {names}"
+        under = f" under all {len(record.compared)} compared conditions" if len(record.compared) > 1 else ""
+        return f"{missing.size} of {_among(tasks.size, of)} {were} not run{under}: {names}"
     n_trials = n_lost + int(record.table.n_valid[i, tasks].sum())
     noun = "result" if record.n_judged_again and record.n_judged_again[i] else "trial"  # of several judges
     on = f"{counted(n_trials, noun)} on {_among(tasks.size, of)}"

@@ -527,17 +527,19 @@ def in_no_interval(board: Standings) -> tuple[str, ...]:
 def bounded_text(board: Standings, target: str = "") -> str:
     """Say how intervals include trials that were never repeated; empty where some were."""
     repeated = terms.UNMEASURED["trials"] not in board.not_measured
+    under = " under one condition" if board.conditions.compared else ""
+    unrepeated = f"has two valid trials of a task{under}"
     if board.trial_noise and _has_intervals(board, target):
         who = "No verified or trusted agent" if repeated else "No agent"
         return (
-            f"{who} has two valid trials of a task. The intervals use the trial noise of another benchmark "
+            f"{who} {unrepeated}. The intervals use the trial noise of another benchmark "
             f"({board.trial_noise})."
         )
     if repeated:
         return ""
     if not _has_intervals(board, target):
-        return "No agent has two valid trials of a task."
-    return "No agent has two valid trials of a task, so the intervals use an upper bound for trial noise."
+        return f"No agent {unrepeated}."
+    return f"No agent {unrepeated}, so the intervals use an upper bound for trial noise."
 
 
 def trial_noise_text(used: str, of_rules: str) -> str:
@@ -713,7 +715,7 @@ def compared_text(compared: Sequence[str], left_out: Sequence[tuple[str, int]]) 
     """Say which conditions outcomes are from, and which are left out; empty where none varies."""
     if not compared:
         return ""
-    other = first_names([f"{name} ({counted(n, 'agent')})" for name, n in left_out], N_CONDITIONS)
+    other = first_names([f"{name} (full runs of {counted(n, 'agent')})" for name, n in left_out], N_CONDITIONS)
     return f"agents are compared under {_and(compared)}" + (f"; left out: {other}" if other else "")
 
 

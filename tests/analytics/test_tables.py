@@ -369,6 +369,7 @@ def test_rows_of_one_agent_and_task_are_its_trials(tmp_path):
     ("name", "text"),
     [
         ("heads.csv", "Agent Name,Problem ID,Resolved\nA,x,yes\nA,y,no\n"),
+        ("marks.csv", "Agent:,Task :,Passed?\nA,x,yes\nA,y,no\n"),
         ("model.csv", "model,instance_id,success\nA,x,True\nA,y,False\n"),
         (
             "records.ndjson",

@@ -173,7 +173,7 @@ class TestPolicy:
         wide = ("policy", "toy", "--set", "subset_from=20", "band_lo=0.1", "band_hi=0.9", "--dry-run")
         printed = run(*wide)
         assert re.search(r"There would be 1\d ranking tasks instead of \d: \d enter, 0 leave", printed)
-        assert "(band 30% to 70% now, band 10% to 90% then)" in printed
+        assert "(now pass rates from 30% to 70%, then pass rates from 10% to 90%)" in printed
         recompute(benchmark=toy, as_of=AS_OF)
         assert "stay until you approve others" in run(*wide)
 
@@ -333,7 +333,7 @@ class TestCommonTasks:
         path = tmp_path / "judges.csv"
         path.write_text(rows_text(rows))
         printed = run("load", str(path), "--benchmark", "toy")
-        assert "Agents are compared under judge j1; left out: judge easy (3 agents).\n" in printed
+        assert "Agents are compared under judge j1; left out: judge easy (full runs of 3 agents).\n" in printed
         assert (
             "2 agents ran only under judge easy; this board compares judge j1. These results do not "
             "count; the agents are not ranked (a04, a05).\n"

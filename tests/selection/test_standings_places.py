@@ -264,9 +264,12 @@ def test_from_a_file_a_part_of_the_subset_is_no_run_of_it(history):
     outcomes, tasks = history
     row = np.full(60, NAN)
     row[tasks[: -(-tasks.size // 2)]] = 1.0
-    found = answer(record_of(np.vstack([outcomes, row])))
+    record = record_of(np.vstack([outcomes, row]))
+    found = answer(record)
     assert on_subset(found, "a16").rank is None
-    assert "were not run: " in on_subset(found, "a16").reason
+    assert "tasks were not run: " in on_subset(found, "a16").reason
+    under_both = answer(replace(record, compared=("prompt p1", "prompt p2")))  # under one of them it may have
+    assert "tasks were not run under all 2 compared conditions: " in on_subset(under_both, "a16").reason
     assert by_name(found)["a16"].how == "incomplete"
 
 
@@ -336,7 +339,7 @@ def test_withheld_agents_and_other_conditions_are_listed(history):
     assert by_name(found)["a03"].marks == ("incomplete", "withheld")
     assert by_name(found)["a05"].condition == "judge j2"
     assert found.conditions.compared == ("judge j1",)
-    assert found.notices[0] == "Agents are compared under judge j1; left out: judge j2 (1 agent)."
+    assert found.notices[0] == "Agents are compared under judge j1; left out: judge j2 (full runs of 1 agent)."
     assert found.notices[1].startswith("2 of 16 agents are not ranked: ")
     assert {"1 waits for an operator's approval", "1 ran only under judge j2"} <= set(
         found.notices[1].removesuffix(".").split(": ")[1].split(", ")

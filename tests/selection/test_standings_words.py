@@ -699,6 +699,10 @@ def test_trials_that_were_never_repeated_are_in_the_intervals_as_an_upper_bound(
     without = answer(record_of(np.ones((5, 60))))
     assert words.covers_text(without).startswith("No score here has an interval.")
     assert words.bounded_text(without) == "No agent has two valid trials of a task."
+    prompts = replace(without.conditions, compared=("prompt p1", "prompt p2"))  # a trial under each
+    assert words.bounded_text(replace(without, conditions=prompts)) == (
+        "No agent has two valid trials of a task under one condition."
+    )
     repeated = answer(record_of(outcomes, n_trials=3, trial_variances=np.full(outcomes.shape, 0.1)))
     assert words.bounded_text(repeated) == ""
     assert words.not_measured_text(repeated) == f"{absent}."
