@@ -144,7 +144,7 @@ def condition_counts(
     voters = tuple(voters)
     finished = finished_by(rows, deliveries, (n_agents, len(tasks)))
     if by_temperature is None:
-        by_temperature = _two_temperatures(outcomes, asked_of, settings, voters, finished)
+        by_temperature = _two_temperatures(outcomes, asked_of, settings, voters, finished, fails)
     of_setting = conditions_of(settings, by_temperature, counting)
     conditions = tuple(sorted({of_setting[s] for s in distinct(counted.setting).tolist()}, key=none_first))
     place = {condition: i for i, condition in enumerate(conditions)}
@@ -172,9 +172,7 @@ def compare(counts: ConditionCounts, counting: Counting) -> Compared:
     """Choose the conditions compared, and say, if there are several, which they are and who lacks them."""
     if not counting.settings:
         raise CoreError("settings: no condition is named", code="record")
-    # where missing results fail, half of the tasks make a condition the agent's: it failed the others there
-    twentieths = np.where(counts.fails, 10, 19)[:, None]
-    has = (20 * counts.n_asked_tasks >= twentieths * counts.n_asked[:, None]) & (counts.n_asked_tasks > 0)
+    has = _enough(counts.n_asked_tasks, counts.n_asked, counts.fails) & (counts.n_asked_tasks > 0)
     if counting.settings == "comparable":
         chosen = tuple(counts.conditions[c] for c in _comparable(counts, has))
     else:
@@ -231,8 +229,21 @@ def conditions_of(
     return tuple(condition(*setting[:3]) for setting in settings)
 
 
+def _enough(n_tasks: CodeArray, n_all: CodeArray, fails: Mask) -> Mask:
+    """Whether an agent has a condition by the tasks that it ran under it, (n_agents, n_conditions).
+
+    It takes 95% of all; half where missing results fail: it failed the others there.
+    """
+    return np.asarray(20 * n_tasks >= (np.where(fails, 10, 19) * n_all)[:, None])
+
+
 def _two_temperatures(
-    outcomes: Rows, asked_of: Mask, settings: Sequence[Setting], voters: Sequence[Voter], finished: CodeArray
+    outcomes: Rows,
+    asked_of: Mask,
+    settings: Sequence[Setting],
+    voters: Sequence[Voter],
+    finished: CodeArray,
+    fails: Mask,
 ) -> bool:
     """Whether temperature is part of the conditions, as the model says; not stated is a level."""
     levels = {temperature: i for i, temperature in enumerate(dict.fromkeys(one[2] for one in settings))}
@@ -244,7 +255,7 @@ def _two_temperatures(
         asked_of.shape[1],
     )
     n_ran = _counts(of_cell[asked_of[of_cell // len(levels), task]], (len(asked_of), len(levels)))
-    full = (20 * n_ran >= 19 * asked_of.sum(axis=1)[:, None]) & (n_ran > 0)
+    full = _enough(n_ran, asked_of.sum(axis=1), fails) & (n_ran > 0)
     who = choosing(np.asarray(full.any(axis=1)), voters, finished)
     ran = full & who[:, None] if full.any() else (n_ran > 0) & _vouched(voters)[:, None]
     return bool((ran.sum(axis=1) > 1).any())
@@ -270,7 +281,8 @@ def _comparable(counts: ConditionCounts, has: Mask) -> list[int]:
 
 
 def _full(counts: ConditionCounts) -> Mask:
-    return np.asarray((20 * counts.n_tasks >= 19 * counts.n_active).any(axis=1))
+    n_active = np.full(len(counts.fails), counts.n_active)
+    return np.asarray(_enough(counts.n_tasks, n_active, counts.fails).any(axis=1))
 
 
 def choosing(agents: Mask, voters: Sequence[Voter], finished: CodeArray) -> Mask:

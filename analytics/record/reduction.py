@@ -4,7 +4,7 @@ The model stands in `analytics.record`. Agents' lines do not depend on each othe
 compared, so that a database may keep them and read only what changed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -51,7 +51,7 @@ class AgentRow:
     arrival, completed: its first delivery; the one with which it had delivered every task (−1: none yet), in
         what an operator loads at least 95% of them, or any where missing ones count as failures.
     first: its first delivery, withdrawn ones included (−1: none).
-    latest: the last delivery with an outcome that counts (−1: none).
+    settled: the delivery from which on 95% of its results were what they are now (−1: no delivery).
     n_missing_failed: missing outcomes that count as failures, those that nothing was delivered of among them.
     n_judged_again: of what `n_valid` counts, verdicts on a trial that another judge scored too, but for one.
     finished: the delivery with which it had delivered every task under any setting, withdrawn ones included
@@ -93,7 +93,10 @@ class AgentRow:
     people: People | None = None
     n_missing_failed: int = 0
     n_judged_again: int = 0
-    latest: int = -1
+    settled: int = -1
+
+
+TOLERANCE = 1e-6  # of means that are the same
 
 
 class _Frame(NamedTuple):
@@ -180,9 +183,7 @@ def agent_rows(
     numbers = _arrival_numbers(rows, deliveries, frame) | _row_counts(counted.rows, n_agents)
     void = counted.has_outcome & ~counted.rows.valid & counted.rows.confirmed
     numbers["n_judged_again"] = n_again
-    numbers["latest"] = np.full(n_agents, -1)
-    with_outcome = counted.rows.where(counted.has_outcome)
-    np.maximum.at(numbers["latest"], with_outcome.agent, frame.arrivals[with_outcome.delivery])
+    numbers["settled"] = _settled(counted, delivered, frame, numbers)
     numbers["n_missing_failed"] = n_absent + np.bincount(counted.rows.agent[void], minlength=n_agents)
     labels, asked = people(counted.rows, n_agents=n_agents, settings=settings), frame.asked
     return tuple(
@@ -357,6 +358,42 @@ def _completed(delivered: _Slots, frame: _Frame) -> CodeArray:
     n_needed = np.where(frame.operator, np.where(frame.fails, 1, -(-19 * n_tasks // 20)), n_tasks)
     last = of_task[np.arange(n_agents), n_needed - 1]
     return np.where(last == NEVER, -1, last)
+
+
+def _settled(
+    counted: _Slots, delivered: _Slots, frame: _Frame, numbers: Mapping[str, CodeArray]
+) -> CodeArray:
+    """Find the arrival from which on 95% of an agent's results were what they are now, (n_agents,).
+
+    A result was so once the trials so far had its mean, or those of one delivery; where missing results fail,
+    a failure was from the first delivery on. So nobody comes later by delivering more of the same.
+    """
+    several = numbers["n_deliveries"] > 1
+    counted, delivered = (
+        one.where(one.has_outcome & several[one.rows.agent]) for one in (counted, delivered)
+    )
+    shape, n_deliveries = frame.shape, len(frame.arrivals)
+    by_arrival = np.argsort(frame.arrivals, kind="stable")
+    now, since = np.full(np.prod(shape), np.nan), np.full(np.prod(shape), NEVER)
+    for slots in (counted, delivered):
+        code = slots.slot * n_deliveries + np.argsort(by_arrival)[slots.rows.delivery]
+        code, place = np.unique(code, return_inverse=True)
+        total = np.bincount(place, np.where(slots.rows.valid, slots.rows.outcome, 0.0), code.size)
+        n, (slot, when) = np.bincount(place, minlength=code.size), np.divmod(code, n_deliveries)
+        means = total / n
+        if slots is counted:
+            first = np.searchsorted(slot, slot)
+            means = (total.cumsum() - (total.cumsum() - total)[first]) / (n.cumsum() - (n.cumsum() - n)[first])
+            now[slot] = means  # the last one of each
+        is_now = np.abs(means - now[slot]) <= TOLERANCE
+        np.minimum.at(since, slot[is_now], frame.arrivals[by_arrival[when[is_now]]])
+    since, now = since.reshape(shape[0], -1)[several], now.reshape(shape[0], -1)[several]
+    arrival = numbers["arrival"][several][:, None]
+    since = np.sort(np.where(frame.fails[several][:, None] & (now == 0.0), arrival, since), axis=1)
+    nearly_all = -(-19 * np.count_nonzero(since < NEVER, axis=1) // 20)
+    settled = numbers["arrival"].copy()
+    settled[several] = np.where(nearly_all > 0, since[np.arange(len(since)), nearly_all - 1], arrival[:, 0])
+    return settled
 
 
 def _in_slots(slot: CodeArray, shape: tuple[int, int, int]) -> CodeArray:

@@ -61,7 +61,7 @@ class Record:
     n_missing_failed: missing outcomes that count as failures, of all agents.
     n_left_out: tasks that the universe leaves out.
     n_places, n_gaps, n_invalid, asked, costs: (n_agents, n_tasks).
-    operator, arrival, completed, latest, n_deliveries: (n_agents,).
+    operator, arrival, completed, settled, n_deliveries: (n_agents,).
     complete: (n_agents,); every place of all active tasks delivered, at most 5% of them gaps (20·n ≤ total),
         not withheld, under the compared conditions, no copy of another, and with a voice: what all share is
         learnt from it.
@@ -88,7 +88,7 @@ class Record:
     operator: Mask
     arrival: CodeArray
     completed: CodeArray
-    latest: CodeArray
+    settled: CodeArray
     complete: Mask
     voice: Mask
     costs: FloatArray
@@ -191,10 +191,11 @@ class Record:
     def precedence(self) -> CodeArray:
         """Return what tells the original of equal agents, the lowest, (n_agents,).
 
-        An operator's agent, else the one that first had all of its outcomes: who delivers one task early and
-        copies the rest comes after whom it copies.
+        An operator's agents come first, then those that are vouched for, each by `AgentRow.settled`: who
+        delivers one task early and copies the rest comes after whom it copies.
         """
-        return np.where(self.operator, -1, self.latest)
+        last = self.settled.max(initial=0) + 1
+        return np.where(self.operator, -1, self.settled + last * ~self.vouched)
 
     @property
     def vouched(self) -> Mask:
@@ -361,7 +362,7 @@ def record(
         operator=operator,
         arrival=np.array([row.arrival for row in lines], dtype=np.int64),
         completed=np.array([row.completed for row in lines], dtype=np.int64),
-        latest=np.array([row.latest for row in lines], dtype=np.int64),
+        settled=np.array([row.settled for row in lines], dtype=np.int64),
         complete=np.zeros(len(lines), dtype=np.bool_),
         voice=read_only(heard[order]),
         costs=_stack(lines, "costs", len(tasks), np.float64),

@@ -351,6 +351,36 @@ def test_who_first_had_all_of_the_equal_outcomes_is_the_original():
     assert made(failed, n_tasks=40, deliveries=deliveries, missing="zero").copy_of == ("a01", "")
 
 
+def test_an_original_that_delivers_more_of_the_same_stays_one():
+    """The first agent has run everything at 1, the second copies it at 2, and the first goes on at 3."""
+    outcomes = [task % 3 == 0 for task in range(40)]
+    deliveries = [self_run(arrival=1), self_run(1, arrival=2), self_run(arrival=3)]
+    original, copy = full(0, outcomes, 1, 0, 0), full(1, outcomes, 1, 0, 1)
+    again = [*original, *copy, *full(0, outcomes, 2, 0, 2)]
+    for duplicates in ("mean", "first", "latest"):
+        assert made(again, n_tasks=40, deliveries=deliveries, duplicates=duplicates).copy_of == ("", "a00")
+    passed = [row for row in original if row[2]]
+    failed = [(*row[:5], 2) for row in original if not row[2]]
+    later = [*passed, *failed, *copy]
+    assert made(later, n_tasks=40, deliveries=deliveries, missing="zero").copy_of == ("", "a00")
+    # two of 40 tasks that came late are no others than the copy's; three are
+    for n_late, copies in ((2, ("", "a00")), (3, ("a01", ""))):
+        late = [(*row[:5], 2 * (row[1] < n_late)) for row in original]
+        assert made([*late, *copy], n_tasks=40, deliveries=deliveries).copy_of == copies
+    about = owned(agents(2), deliveries)
+    vouched = [replace(about[0], vouched=True), about[1]]
+    assert made([*late, *copy], n_tasks=40, deliveries=deliveries, about=vouched).copy_of == ("", "a00")
+
+
+def test_what_an_agent_ran_before_it_copied_is_not_what_it_has_now():
+    """Its own run at 1 differs on three of ten tasks; the last delivery counts alone, or the mean of both."""
+    outcomes = [task % 3 == 0 for task in range(40)]
+    own = [one != (task % 10 < 3) for task, one in enumerate(outcomes)]
+    deliveries = [self_run(arrival=1), self_run(1, arrival=2), self_run(arrival=3)]
+    rows = [*full(0, own, 1, 0, 0), *full(1, outcomes, 1, 0, 1), *full(0, outcomes, 1, 0, 2)]
+    assert made(rows, n_tasks=40, deliveries=deliveries, duplicates="latest").copy_of == ("a01", "")
+
+
 def test_an_agent_finished_with_what_first_held_every_task_though_it_was_withdrawn():
     """t000 and t001 at 3, withdrawn; t002 at 5; all again at 9."""
     early = self_run(arrival=3, withdrawn=True)
@@ -586,6 +616,20 @@ def test_where_five_full_runs_were_loaded_whoever_submits_more_chooses_nothing(n
     assert [bool(message) for message in result.condition] == [
         one.operator == (n_loaded == 4) for one in deliveries
     ]
+
+
+@pytest.mark.parametrize("missing", ["zero", "zero_loaded"])
+@pytest.mark.parametrize("n_run", [2, 3, 4])
+def test_loaded_agents_that_ran_half_choose_where_the_rest_fails(missing, n_run):
+    """Five were loaded without all of four tasks; a submitter has run all under a judge of its own."""
+    rows = [row for i in range(5) for row in full(i, [1, 0, 1, 0][:n_run])]
+    deliveries = [*map(Delivery, range(5)), self_run(5)]
+    given = {"n_tasks": 4, "levels": judged("j", "mine"), "deliveries": deliveries}
+    result = made([*rows, *full(5, [1, 1, 0, 0], 1, 1)], **given, missing=missing)
+    assert result.compared == ("judge j",)
+    assert result.complete.tolist() == [True] * 5 + [False]
+    gaps = made([*rows, *full(5, [1, 1, 0, 0], 1, 1)], **given)  # else the one full run chooses
+    assert gaps.compared == ("judge j" if n_run == 4 else "judge mine",)
 
 
 def test_leaving_out_the_stricter_judge_takes_it_from_nobody():

@@ -33,7 +33,7 @@ ARRAYS = (
     "operator",
     "arrival",
     "completed",
-    "latest",
+    "settled",
     "complete",
     "costs",
     "n_deliveries",

@@ -80,7 +80,7 @@ def record_of(
         operator=operator,
         arrival=np.arange(n_agents),
         completed=np.where(valid.all(axis=1), np.arange(n_agents), -1),
-        latest=np.arange(n_agents),
+        settled=np.arange(n_agents),
         complete=np.zeros(n_agents, bool),
         voice=np.ones(n_agents, bool),
         costs=np.full(outcomes.shape, NAN) if costs is None else np.asarray(costs, float),

@@ -79,7 +79,7 @@ def record_of(table, *, n_invalid=None, n_places=None, costs=None):
         operator=np.ones(shape[0], np.bool_),
         arrival=np.zeros(shape[0], np.int64),
         completed=np.zeros(shape[0], np.int64),
-        latest=np.zeros(shape[0], np.int64),
+        settled=np.zeros(shape[0], np.int64),
         complete=table.complete(),
         voice=np.ones(shape[0], np.bool_),
         costs=np.full(shape, np.nan) if costs is None else costs,

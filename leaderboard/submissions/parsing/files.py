@@ -191,7 +191,6 @@ def read_upload(
     }
     columns = {name: column for name, column in columns_of(fields).items() if name not in faulty}
     try:
-        digest = _looked_through(upload.file)
         if name == FLAT:
             upload.file.seek(0)
             flat = read(
@@ -208,6 +207,7 @@ def read_upload(
         elif faults:
             raise together(faults, (), 0)
         else:
+            _looked_through(upload.file)
             options = _options(fields, form)
             flat, notes = _imported(upload, name, options, benchmark=benchmark.slug, tasks=tasks, as_of=as_of)
     except FlatFileError as error:
@@ -221,7 +221,7 @@ def read_upload(
     def sha256() -> bytes:
         """Of what was decoded, and of the bytes of the file once decompressed."""
         text = json.dumps([[name, form.metric, form.filter], dict(fields)], sort_keys=True).encode()
-        return hashlib.sha256(text + digest).digest()
+        return hashlib.sha256(text + _looked_through(upload.file)).digest()
 
     if np.isnat(flat.submitted_at).all():  # a file without a date is of its delivery's
         now = np.datetime64(as_of.astimezone(UTC).replace(tzinfo=None), "s")
