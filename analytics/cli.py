@@ -148,7 +148,7 @@ def _dstudy_of_board(arguments: argparse.Namespace) -> Answer:
         if not result["available"]:
             raise tee.DStudyRefused(f"no variance components: {result['reason']}")
         parts = {one["name"]: one["variance"] for one in result["components"]}
-        design = tee.as_seen(result["levels"], parts, result["not_measured"])
+        design = tee.as_seen(result["levels"], parts)
         design |= tee.parse_design(arguments.design) if arguments.design else {}
         found, model = tee.project_agent(result, design, **how), cli_variance.board_model(result)
     except (KeyError, TypeError, AttributeError) as error:  # of a file that somebody else wrote

@@ -383,7 +383,9 @@ def _settled(
         means = total / n
         if slots is counted:
             first = np.searchsorted(slot, slot)
-            means = (total.cumsum() - (total.cumsum() - total)[first]) / (n.cumsum() - (n.cumsum() - n)[first])
+            means = (total.cumsum() - (total.cumsum() - total)[first]) / (
+                n.cumsum() - (n.cumsum() - n)[first]
+            )
             now[slot] = means  # the last one of each
         is_now = np.abs(means - now[slot]) <= TOLERANCE
         np.minimum.at(since, slot[is_now], frame.arrivals[by_arrival[when[is_now]]])

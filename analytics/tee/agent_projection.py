@@ -9,7 +9,7 @@ McCaffrey, *Survey Methodology* 28 (2002) 169-181 (CR2; its expectation under σ
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal, cast
 
@@ -111,7 +111,7 @@ def advice(
     n_tasks: int,
     sensitivity: float | None,
     groups: Mapping[str, Any] | None = None,
-    judged: Literal["", "one", "several"] = "",
+    is_one_trial: bool = False,
 ) -> dict[str, Any]:
     """Compare what twice as many levels of each measured facet would do to an agent's standard error.
 
@@ -121,15 +121,13 @@ def advice(
     levels: levels of "prompt" and "judge" that were seen.
     sensitivity: σ_λ² of the panel of judges; None where one judge ran.
     groups: of `task_groups`; by default tasks are independent.
-    judged: how many trials of a task several judges scored: agent × task then holds the noise of trials, and
-        with several trials the residual holds noise that judges of one trial share.
+    is_one_trial: whether judges scored the same one trial of a task: agent × task then holds its noise.
     Returns: ``now``, the standard error by estimand; ``changes`` by estimand, each with ``change``, ``se``
         and ``share`` of the standard error now, the best first; ``unknown``, what was seen at one level;
         ``sentences``.
     """
-    repeated = "agent:task" in variances and not judged
+    repeated = "agent:task" in variances and not is_one_trial
     measured = [facet for facet in FACETS if levels.get(facet, 1) > 1 and f"agent:{facet}" in variances]
-    measured = [facet for facet in measured if (judged, facet) != ("several", "judge")]
     unknown = [f"{facet}s" for facet in FACETS if facet not in measured]
     design = {"N": n_tasks, "R": 1, "V": 1, "M": 1, "H": 1}
     variances, estimands = by_groups(variances, groups), shown_estimands(groups)
@@ -167,7 +165,9 @@ def _sentences(
         parts = [f"{1 - one['share']:.0%} smaller with {one['change']}" for one in changes]
         # twice as many of what all the variance is divided by says nothing of these data
         if any(abs(one["share"] - HALVED) > NEGLIGIBLE for one in changes):
-            yield f"For {TARGETS[estimand]}, one agent's error bar is {enumerated(parts)}."
+            alone = enumerated([f"one {facet}" for facet in FACETS if f"{facet}s" not in result["unknown"]])
+            under = f" under {alone}" if alone else ""
+            yield f"For {TARGETS[estimand]}, one agent's error bar{under} is {enumerated(parts)}."
     if result["unknown"]:
         names = enumerated(result["unknown"])
         yield f"The effect of more {names} was not measured."
@@ -178,9 +178,8 @@ def _sentences(
         )
 
 
-JUDGED_TWICE = "run-to-run noise separate from the judges' (they scored the same trials)"
 ONE_TRIAL = "run-to-run noise separate from agent × task (judges scored the same one trial of a task)"
-ITEM, RUN, RESIDUAL = "item", "run", "Residual"
+ITEM, RESIDUAL = "item", "Residual"
 LEVELS = {"N": "task", "V": "prompt", "M": "judge", "H": "temperature"}
 RANDOM = {
     "prompt": (("prompt", "agent:prompt"), "V"),
@@ -188,32 +187,30 @@ RANDOM = {
     "item:judge": (("task:judge",), "NM"),
 }
 PANELS = {"judge": ((), "M"), "temperature": (("agent:temperature",), "H")}
-ADDED = {"judge": ("agent:judge", "M"), RUN: ("agent:run", "R")}
+ADDED = {"agent:judge": "M", "agent:run": "R", "agent:task:trial": "NVHR"}
 
 
 def project_agent(
     result: Mapping[str, Any], design: Mapping[str, int], *, estimand: str, sensitivity: str
 ) -> dict[str, Any]:
-    """Project Var(θ̂) of one agent's mean, + σ²_agent:judge/M + σ²_agent:run/R.
+    """Project Var(θ̂) of one agent's mean, with its judges, full runs and shared trials, see `ADDED`.
 
     result: the result of `analytics.tee.benchmark.variance_study`, available.
     design: proposed levels by letter; what is absent is as in the study, and R is 1. C, groups of tasks that
         are drawn, are then at most the tasks.
     Raises DStudyRefused: as `analytics.tee.dstudy.project`: replicates of a pooled residual, nothing that
-        varies, …; ``finite`` or R above 1 where judges scored the same trials, and M above 1 where these were
-        several of a task; and ``domain`` where groups of tasks have a role and tell nothing.
+        varies, …; ``finite`` or R above 1 where judges scored the same one trial of a task; and ``domain``
+        where groups of tasks have a role and tell nothing.
     """
     whole = {letter: result["levels"][facet] for letter, facet in LEVELS.items()} | {"R": 1} | dict(design)
     reading = Reading(estimand=cast(Any, estimand), sensitivity=cast(Any, sensitivity))
     groups = result.get("groups")
     if estimand == "domain" and groups and groups["reason"]:
         raise DStudyRefused(groups["reason"])
-    for unknown, once in ((JUDGED_TWICE, "one trial and one judge"), (ONE_TRIAL, "one trial")):
-        more = whole["R"] > 1 or (unknown == JUDGED_TWICE and whole["M"] > 1)
-        if unknown in result["not_measured"] and (estimand == "finite" or more):
-            raise DStudyRefused(
-                f"not measured: {unknown}; only {once}, for tasks like these, can be projected"
-            )
+    if ONE_TRIAL in result["not_measured"] and (estimand == "finite" or whole["R"] > 1):
+        raise DStudyRefused(
+            f"not measured: {ONE_TRIAL}; only one trial, for tasks like these, can be projected"
+        )
     parts = by_groups({one["name"]: float(one["variance"]) for one in result["components"]}, groups)
     if groups and GROUP in parts:
         whole.setdefault("C", min(groups["n_groups"], whole["N"]))
@@ -241,20 +238,19 @@ def agent_contributions(
     reading = replace(reading, categories="sampled")
     projection = project(agent_components(parts, fixed), design, reading)
     added = {
-        name: parts[term] / design.get(letter, 1) for name, (term, letter) in ADDED.items() if term in parts
+        term: parts[term] / math.prod(design.get(letter, 1) for letter in letters)
+        for term, letters in ADDED.items()
+        if term in parts
     }
     return dict(projection.contributions) | added, projection.left_out
 
 
-def as_seen(
-    levels: Mapping[str, int], parts: Mapping[str, float], not_measured: Collection[str] = ()
-) -> dict[str, int]:
+def as_seen(levels: Mapping[str, int], parts: Mapping[str, float]) -> dict[str, int]:
     """Return N, V, M and H of a study; 1 of a facet whose effect it does not tell.
 
     parts: terms of the fit.
     """
     known = {"task", *(facet for facet in levels if f"agent:{facet}" in parts)}
-    known -= {"judge"} if JUDGED_TWICE in not_measured else set()
     return {letter: levels[facet] if facet in known else 1 for letter, facet in LEVELS.items()}
 
 

@@ -24,7 +24,6 @@ from analytics.reml.variance_components import VarianceFit
 from analytics.tee.agent_projection import (
     ESTIMANDS,
     GROUP,
-    JUDGED_TWICE,
     ONE_TRIAL,
     advice,
     agent_contributions,
@@ -51,8 +50,10 @@ MEANING = {
     "task:judge": "some judges are milder on some tasks",
     "agent:temperature": "some agents depend on the temperature",
     "agent:run": "differences between full runs of one agent",
+    "agent:task:trial": "differences between trials of an agent on a task",
     "Residual": "differences between trials of an agent on a task, and everything else",
 }
+VERDICTS = "differences between judges on one trial, and everything else"
 POOLED = "everything else: some tasks suit some agents, and trials differ"
 TRIALS = (1, 2, 3, 4, 5, 10)
 MAX_LOGIT_ROWS = 10**6
@@ -94,11 +95,30 @@ class TrialOutcomes:
         """Say where two judges scored one trial how many trials a task has at most; else nothing."""
         if self.trial is None or self.n_levels("judge") < 2:
             return ""
-        first, place = _same_trial({**self.columns, "trial": self.trial})
+        first, place = _same_trial(self._with_trial())
         if first.size == place.size:
             return ""
         cells = np.stack([self.columns["agent"][first], self.columns["task"][first]])
         return "several" if np.unique(cells, axis=1).shape[1] < first.size else "one"
+
+    def numbered(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns, with the number of the trial apart for each prompt, temperature and run."""
+        columns = self._with_trial()
+        return {**columns, "trial": _numbers(columns, "prompt", "temperature", "run", "trial")}
+
+    def per_trial(self) -> "TrialOutcomes":
+        """Return each trial once, with the mean of its verdicts and no judge."""
+        if not self.judged_trials():
+            return self
+        first, place = _same_trial(self._with_trial())
+        columns = {name: values[first] for name, values in self.columns.items()}
+        columns["judge"] = np.full(first.size, "")
+        means = np.bincount(place, self.outcome) / np.bincount(place)
+        return TrialOutcomes(columns, means)
+
+    def _with_trial(self) -> dict[str, npt.NDArray[Any]]:
+        trial = np.arange(self.outcome.size) if self.trial is None else self.trial
+        return {**self.columns, "trial": trial}
 
     def by_agent(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Give each agent's name and columns, its outcomes among them, by code point."""
@@ -106,9 +126,8 @@ class TrialOutcomes:
         ends = np.cumsum(np.bincount(agent, minlength=names.size))
         parts = np.split(np.argsort(agent, kind="stable"), ends[:-1])
         for name, rows in zip(names.tolist(), parts, strict=False):  # without rows there is one empty part
-            columns = {column: values[rows] for column, values in self.columns.items()}
-            trial = rows if self.trial is None else self.trial[rows]
-            yield name, columns | {"outcome": self.outcome[rows], "trial": trial}
+            columns = {column: values[rows] for column, values in self._with_trial().items()}
+            yield name, columns | {"outcome": self.outcome[rows]}
 
 
 def variance_study(
@@ -165,29 +184,42 @@ def study_of_file(flat: FlatFile) -> dict[str, Any]:
 
 def _fit(outcomes: TrialOutcomes) -> tuple[VarianceFit, list[str]]:
     varied = [facet for facet in FACETS if facet != "run" and outcomes.n_levels(facet) > 1]
-    cell = np.zeros(outcomes.outcome.size, np.int64)
-    for column in ("agent", "task"):
-        labels, codes = np.unique(outcomes.columns[column], return_inverse=True)
-        cell = cell * labels.size + codes
     # labels of runs are an agent's own
     pairs = np.unique(np.stack([outcomes.columns["agent"], outcomes.columns["run"]]), axis=1)
+    is_shared = outcomes.judged_trials() == "several"
     random = [
-        *("agent", "task"),
-        *(["agent:task"] if np.unique(cell).size < cell.size else []),
+        *_of_tasks(outcomes),
+        *(["agent:task:trial"] if is_shared else []),
         *(["prompt"] if "prompt" in varied else []),
         *(f"agent:{facet}" for facet in varied),
         *(f"task:{facet}" for facet in varied if facet != "temperature"),
         *(["agent:run"] if pairs.shape[1] > np.unique(pairs[0]).size else []),
     ]
     fixed = [facet for facet in varied if facet in FIXED]
-    columns, outcome = outcomes.columns, outcomes.outcome
+    columns = outcomes.numbered() if is_shared else outcomes.columns
     try:
-        return fit(columns, outcome, random=" + ".join(random), fixed=" + ".join(fixed)), []
+        return fit(columns, outcomes.outcome, random=" + ".join(random), fixed=" + ".join(fixed)), []
     except CoreError as refusal:
-        plain = [term for term in random if set(term.split(":")) <= {"agent", "task"}]
+        once = outcomes.per_trial()
+        plain = _of_tasks(once)
         if plain == random:
             raise
-        return fit(columns, outcome, random=" + ".join(plain)), [str(refusal)]
+        return fit(once.columns, once.outcome, random=" + ".join(plain)), [str(refusal)]
+
+
+def _of_tasks(outcomes: TrialOutcomes) -> list[str]:
+    """Name the terms of agents and tasks that the rows tell apart."""
+    cells = np.unique(_numbers(outcomes.columns, "agent", "task"))
+    return ["agent", "task", *(["agent:task"] if cells.size < outcomes.outcome.size else [])]
+
+
+def _numbers(columns: Mapping[str, npt.NDArray[Any]], *names: str) -> IndexArray:
+    """Give rows with the same labels in these columns the same number, (n_rows,)."""
+    numbers = np.zeros(len(columns[names[0]]), np.intp)
+    for name in names:
+        labels, codes = np.unique(columns[name], return_inverse=True)
+        numbers = numbers * labels.size + codes
+    return numbers
 
 
 def _fitted(
@@ -203,6 +235,7 @@ def _fitted(
     judges_differ = any(name.startswith("judge[") for name in fitted.fixed)
     sensitive = sensitivity(fitted, "judge") if judges_differ else None
     meanings = MEANING if "agent:task" in parts else MEANING | {"Residual": POOLED}
+    meanings = meanings | {"Residual": VERDICTS} if "agent:task:trial" in parts else meanings
     missing = (
         []
         if "agent:task" in parts
@@ -213,8 +246,8 @@ def _fitted(
         for facet in ("prompt", "judge", "temperature")
         if levels[facet] < 2
     ]
-    judged = outcomes.judged_trials()
-    missing += [JUDGED_TWICE if judged == "several" else ONE_TRIAL] if judged else []
+    is_one_trial = outcomes.judged_trials() == "one" and "agent:task" in parts
+    missing += [ONE_TRIAL] if is_one_trial else []
     missing += [] if "agent:run" in parts else ["repeated full runs (none are labelled)"]
     missing += dropped
     return {
@@ -237,7 +270,7 @@ def _fitted(
         "not_measured": missing,
         "groups": groups,
         "projections": []
-        if judged
+        if is_one_trial
         else _projections(parts, fitted.fixed, {**levels, "task": n_tasks}, groups),
         "advice": advice(
             parts,
@@ -245,7 +278,7 @@ def _fitted(
             n_tasks=n_tasks,
             sensitivity=sensitive,
             groups=groups,
-            judged=judged,
+            is_one_trial=is_one_trial,
         ),
         "logit": _logit(fitted, outcomes),
     }
@@ -256,6 +289,8 @@ def _logit(fitted: VarianceFit, outcomes: TrialOutcomes) -> dict[str, Any] | Non
         return None
     if outcomes.outcome.size > MAX_LOGIT_ROWS:
         return {"available": False, "reason": f"not fitted to more than {MAX_LOGIT_ROWS:,} outcomes"}
+    if "agent:task:trial" in fitted.components:
+        return {"available": False, "reason": "not fitted where several judges scored the same trials"}
     random = " + ".join(term.name for term in fitted.terms)
     fixed = " + ".join(name for name in FIXED if any(key.startswith(f"{name}[") for key in fitted.fixed))
     try:

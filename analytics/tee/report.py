@@ -67,7 +67,7 @@ def _beside_board(study: TotalError, on_board: BoardEstimate) -> Iterator[str]:
     if few := study.few_levels:
         counted = " and ".join(counted_levels(study.layout.levels[letter], letter) for letter in few)
         yield f"{counted} of one agent are too few to estimate its sources of error."
-    else:
+    elif sum(bool(row.share_of_mean) for row in study.table()) > 1:  # else nothing but its trials vary
         yield _made_of(study)
         yield _best_change(study)
 

@@ -39,10 +39,13 @@ class DatabaseCounterCache(BaseCache):
         return default if value is None else json.loads(value)
 
     def set(self, key: str, value: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> None:
-        self._write(key, value, timeout, version, unless_there=False)
+        try:
+            self._write(key, json.dumps(value), timeout, version, unless_there=False)
+        except TypeError:
+            self.delete(key, version)  # what is no JSON is not kept, as what the desk's search has found
 
     def add(self, key: str, value: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> bool:
-        return self._write(key, value, timeout, version, unless_there=True)
+        return self._write(key, json.dumps(value), timeout, version, unless_there=True)
 
     def touch(self, key: str, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> bool:
         named = self.make_and_validate_key(key, version=version)
@@ -55,12 +58,12 @@ class DatabaseCounterCache(BaseCache):
     def clear(self) -> None:
         Counted.objects.all().delete()
 
-    def _write(self, key: str, value: Any, timeout: Any, version: int | None, *, unless_there: bool) -> bool:
+    def _write(self, key: str, value: str, timeout: Any, version: int | None, *, unless_there: bool) -> bool:
         named, now = self.make_and_validate_key(key, version=version), timezone.now()
         with connection.cursor() as cursor:
             cursor.execute(
                 WRITE + UNLESS_THERE * unless_there,
-                [named, json.dumps(value), self._end(timeout), *([now] if unless_there else [])],
+                [named, value, self._end(timeout), *([now] if unless_there else [])],
             )
             is_written = bool(cursor.rowcount)
             cursor.execute(CLEAR, [now, N_CLEARED])

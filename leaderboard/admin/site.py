@@ -1,18 +1,20 @@
 """The site: who comes in, and what its pages may load."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from allauth.mfa.utils import is_mfa_enabled
 from csp.decorators import csp_update
 from django.conf import settings
 from django.contrib.auth.views import LogoutView, redirect_to_login
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, resolve_url
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils import timezone
+from django.views.defaults import bad_request
 from unfold.sites import UnfoldAdminSite
 
 from leaderboard.accounts.models import User
@@ -95,8 +97,16 @@ class Desk(UnfoldAdminSite):
         return operates_something(request) and not lacks_second_factor(request)
 
     def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Callable[..., Any]:
-        allowed: Callable[..., Any] = csp_update(settings.ADMIN_CONTENT)(super().admin_view(view, cacheable))
-        return allowed
+        inner = super().admin_view(view, cacheable)
+
+        @wraps(inner)
+        def allowed(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            if any("\0" in value for _, values in request.GET.lists() for value in values):
+                return bad_request(request, BadRequest())  # the database would refuse it
+            return inner(request, *args, **kwargs)
+
+        guarded: Callable[..., Any] = csp_update(settings.ADMIN_CONTENT)(allowed)
+        return guarded
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Sign in by the one door; who is in already lacks the second factor, or the role."""

@@ -26,7 +26,7 @@ from leaderboard.studies.answers import words
 from leaderboard.studies.receipt import MAX_VOICES, uncounted
 from leaderboard.studies.staged_steps import WalkState
 from leaderboard.submissions.models import LIVE, IdempotencyKey, Judged, Status, StatusChange, Submission
-from leaderboard.submissions.parsing.envelope import Body
+from leaderboard.submissions.parsing.envelope import Body, embargo_faults
 from leaderboard.submissions.parsing.files import Form, UploadedPart, read_body, read_upload
 from leaderboard.submissions.parsing.flat import Fault
 from leaderboard.submissions.queries import full_runs, submissions_of, taking_back, withheld
@@ -147,7 +147,7 @@ class _Delivery:
         policy, as_of = policy_in_force(self.benchmark), self.as_of
         by_operator = operates(self.token, self.benchmark)
         if not by_operator:
-            self._check_date(policy)
+            self._check_dates(policy)
         matched, left = self._match(policy, by_operator=by_operator, dry_run=dry_run)
         (agent,) = matched.agents.values()
         replaces = _replaced_submissions(self.parsed.replaces, agent, by_operator=by_operator)
@@ -212,13 +212,16 @@ class _Delivery:
     def _is_backdated(self, policy: Policy) -> bool:
         return self.submitted_at < self.as_of - timedelta(days=policy.backdating_days)
 
-    def _check_date(self, policy: Policy) -> None:
+    def _check_dates(self, policy: Policy) -> None:
+        until = self.parsed.embargo_until
+        faults = list(embargo_faults(until, self.as_of)) if until else []
         if self._is_backdated(policy):
             days = f"{policy.backdating_days} days before this delivery"
             rule = f"lies more than {days}; ask an operator to load older dates"
             at = self.parsed.flat.submitted_at[self.first]
-            fault = Fault(row=None, field="submitted_at", value=str(at), rule=rule)
-            raise Faulty("The submission has errors. Nothing was stored.", faults=(fault,))
+            faults.append(Fault(row=None, field="submitted_at", value=str(at), rule=rule))
+        if faults:
+            raise Faulty("The submission has errors. Nothing was stored.", faults=tuple(faults))
 
     def _draft(
         self,

@@ -218,7 +218,7 @@ def _rows(page: dict[str, Any], shown: Sequence[BoardLine]) -> dict[str, Any]:
     return {
         "columns": columns,
         "n_columns": 4 + len(columns),  # with what is ticked, rank, ranks and agent
-        "middle": (n_ranked + 1) // 2,
+        "axis": sorted({(n_ranked + 1) // 2, n_ranked} - {0, 1}),  # after the first rank
         "ranked": ranked,
         "rows": rows,
         "has_more": len(rows) < len(ranked),

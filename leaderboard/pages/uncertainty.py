@@ -1,6 +1,6 @@
 """What the page “Sources of error” shows: the latest variance study, and what a design would do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import ceil, sqrt
 from operator import itemgetter
 from typing import Any
@@ -25,13 +25,16 @@ SOURCES = {
     "agent": "Agents",
     "task": "Task difficulty",
     "agent:task": "Agent × task",
+    "agent:task:trial": "Run-to-run noise",
     "Residual": "Run-to-run noise",
 }
 MEANINGS = {
     "agent:task": "some tasks suit some agents",
+    "agent:task:trial": "more trials average it out",
     "Residual": "more trials average it out",
 }
 POOLED = "Run-to-run noise and agent × task"
+VERDICTS = "Judges of one trial"
 CANCELS = "no effect on comparisons"
 Plain = Mapping[str, Any]
 
@@ -111,15 +114,14 @@ def _join(names: Sequence[str]) -> str:
 def scales_text(logit: Plain) -> str:
     if not logit.get("sentence"):
         return ""
-    is_pooled = "agent:task" not in logit["components"]
     linear, other = (
-        f"“{_source(name, is_pooled)}” ({share:.0%})"
+        f"“{_source(name, logit['components'])}” ({share:.0%})"
         for name, share in (
             max(logit["shares"][scale].items(), key=itemgetter(1)) for scale in ("linear", "logit")
         )
     )
     return (
-        f"Without the differences between agents, the largest source is {linear}. On the logit scale it is "
+        f"The largest part of the variance of one agent's mean is {linear}. On the logit scale it is "
         f"{other}. That scale stretches differences near 0 and 100%."
     )
 
@@ -145,16 +147,14 @@ def _ratio(value: float | None, to: float | None) -> float | None:
 def variance_chart(components: Sequence[Plain]) -> Chart | None:
     if not components or not sum(part["variance"] for part in components):
         return None
-    is_pooled = all(part["name"] != "agent:task" for part in components)
-    parts, rows = [], []
+    names, parts, rows = [part["name"] for part in components], [], []
     for component in components:
         name = component["name"]
         # Two agents on the same tasks, prompts and judges share what is not theirs.
         cancels = name != "Residual" and "agent" not in name.split(":")
         meaning = CANCELS if cancels else MEANINGS.get(name, "")
-        if is_pooled and name == "Residual":
-            meaning = ""
-        label, share = _source(name, is_pooled), component["share"]
+        label, share = _source(name, names), component["share"]
+        meaning = "" if label in (POOLED, VERDICTS) else meaning
         parts.append((label, share, meaning, cancels))
         what = words.sentence(component["meaning"] or meaning)
         what += " Estimated as 0." if component["boundary"] else ""
@@ -172,9 +172,12 @@ def variance_chart(components: Sequence[Plain]) -> Chart | None:
     )
 
 
-def _source(name: str, is_pooled: bool = False) -> str:
-    if name == "Residual" and is_pooled:
+def _source(name: str, names: Collection[str]) -> str:
+    """Call a component by what it is beside the others of the study, whose names are given."""
+    if name == "Residual" and "agent:task" not in names:
         return POOLED
+    if name == "Residual" and "agent:task:trial" in names:
+        return VERDICTS
     return SOURCES.get(name) or name.replace(":", " × ").capitalize()
 
 
@@ -205,6 +208,7 @@ def what_if(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
     except Refusal as refusal:
         return form | {"refusal": str(refusal)}
     se, now = projection["se"], before["se"]
+    names = [part["name"] for part in study.result["components"]]
     share = f"{abs(1 - se / now):.0%}"
     largest, of_largest = max(projection["shares"].items(), key=itemgetter(1))
     shown = [(one, projection["design"][one["letter"]]) for one in levers if one["is_varied"]]
@@ -218,7 +222,7 @@ def what_if(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
         "tasks": ESTIMANDS[estimand],
         "change": "the same as" if share == "0%" else f"{share} {'smaller' if se < now else 'larger'} than",
         "half": 1.96 * se,
-        "mostly": f"{_source(largest).lower()}, {of_largest:.0%}",
+        "mostly": f"{_source(largest, names).lower()}, {of_largest:.0%}",
     }
 
 

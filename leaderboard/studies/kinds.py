@@ -130,7 +130,7 @@ def project_error(
         )
     try:
         parts = {one["name"]: one["variance"] for one in study.result["components"]}
-        design = {**as_seen(study.result["levels"], parts, study.result["not_measured"]), **design}
+        design = {**as_seen(study.result["levels"], parts), **design}
         projection = project_agent(study.result, design, estimand=estimand, sensitivity=sensitivity)
     except CoreError as refusal:
         raise Conflict(

@@ -26,6 +26,7 @@ from analytics.record import (
     universe,
 )
 from analytics.record import About as About
+from analytics.record.rows import NEVER
 from leaderboard.catalog.models import Agent, Benchmark, MissingPlaces, Policy, Task, Trust
 from leaderboard.catalog.queries import agents_of, policy_in_force
 from leaderboard.studies.history import Moment, is_active
@@ -172,6 +173,9 @@ class Reader:
         if not whole.n_agents:
             return None
         by_name = {self.agents[pk].name: self.agents[pk] for pk in delivered}
+        loads = submissions.first_loads(self.benchmark, version)  # the reader of rows passes over those gone
+        first = [loads.get(by_name[name].pk, NEVER) for name in whole.table.agents]
+        whole = replace(whole, first=np.minimum(whole.first, first))
         chosen = {
             self.agents[pk].name: one
             for pk, mine in standing.items()

@@ -373,7 +373,7 @@ def sentence(replay: StagedReplay) -> str:
         mean = " on average" if is_mean else ""
         first = f"Its first agent would have been {percent(replay.regret)} points below the best{mean}"
     five = replay.best_five * TOP
-    many = NUMBERS[round(five)] if abs(five - round(five)) < 1e-9 else f"{five:.1f}"
+    many = "all" if five == TOP else NUMBERS[round(five)] if abs(five - round(five)) < 1e-9 else f"{five:.1f}"
     return (
         f"{saved} {first}. It would have found {many} of the best five (random tasks: "
         f"{TOP * replay.random_best_five:.1f}). It would have ordered {percent(replay.pairs.value)}% of "

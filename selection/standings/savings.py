@@ -238,11 +238,12 @@ def trials(
     of_complete = np.ix_(np.flatnonzero(record.complete), tasks)
     rates = np.nanmean(record.table.means[of_complete], axis=1)
     binomial = float(np.mean(rates * (1.0 - rates)))
-    noise = binomial
-    if omega is not None and record.table.n_trials is not None:
-        # Judges of the same trials add none: independent trials for each one asked for, as these agents ran.
+    # Judges of the same trials add none: independent trials for each one asked for, as these agents ran.
+    n_apart = float(n_conditions)
+    if record.table.n_trials is not None:
         apart = record.table.n_trials[of_complete] * n_conditions / record.table.n_valid[of_complete]
-        noise = omega * binomial / float(np.nanmedian(apart))
+        n_apart = float(np.nanmedian(apart))
+    noise = binomial if omega is None else omega * binomial / n_apart
     counts = trusted(record, level)
     run = saving(of_runs(record)[counts], tasks, plausible(record)[counts]).subset_run
     cost, most = (run["median"] if run else None), max(1, record.n_tasks // k)
@@ -250,7 +251,7 @@ def trials(
         TrialsLine(
             n_trials=n,
             se=float(np.sqrt(noise / (k * n) + _beyond(record, facets, n))),
-            cost_usd=None if cost is None else cost * n_conditions * n,
+            cost_usd=None if cost is None else cost * n_apart * n,
         )
         for n in sorted({1, 2, most})
     )

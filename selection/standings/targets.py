@@ -281,7 +281,10 @@ def _second_run(
     leader = max(in_headlines, key=lambda i: round(scores[i], DECIMALS), default=-1)
     if leader not in measured or len(measured) < MIN_AGENTS:
         return None
-    errors = [error_of(one, error_model.noise(tasks), error_model.facets) for one in measured.values()]
+    runs = [
+        facet for facet in error_model.facets if facet.name == "run"
+    ]  # prompts and judges stay as they are
+    errors = [error_of(one, error_model.noise(tasks), runs) for one in measured.values()]
     regression = regressed(
         np.array([scores[i] for i in measured]), np.array([one.variance for one in errors]), tasks.size
     )

@@ -391,9 +391,11 @@ def second_run_text(board: Standings, target: str = "") -> str:
     second_run = board.targets[target or board.target].second_run
     if second_run is None or percent(second_run.expected) == percent(second_run.score):
         return ""
+    is_bounded = terms.UNMEASURED["trials"] in board.not_measured and not board.trial_noise
+    more = ", or more, because trial noise is only known as an upper bound" if is_bounded else ""
     return (
         f"The {highest_text(board, target)} may be partly luck: on average, a second full run of "
-        f"{second_run.agent} would score about {percent(second_run.expected)}%."
+        f"{second_run.agent} would score about {percent(second_run.expected)}%{more}."
     )
 
 
@@ -492,7 +494,7 @@ def trials_text(trials: TrialsAdvice | None) -> str:
     known = sentence(trials.why_upper_bound)
     each = f" under each of the {n:,} compared conditions" if n > 1 else ""
     times = {1: "once", 2: "twice"}.get(trials.recommended, f"{trials.recommended:,} times")
-    advice = f"For at most the cost of a full run, you can run each ranking task {times}{each}."
+    advice = f"For at most the cost of a full run{each}, you can run each ranking task {times}{under}."
     errors = f"The standard error of a typical agent's score on them is {options}."
     return " ".join(filter(None, (advice, errors, known)))
 
@@ -606,8 +608,7 @@ def notices(
             *uneven,
             unranked_text(board, of=True),
             offer if n_ranked and 2 * n_ranked < n else "",
-            f"{counted(n_lacking, 'more agent')} could be ranked if an operator counts missing results as "
-            "failures"
+            f"{counted(n_lacking, 'agent')} could be ranked if an operator counts missing results as failures"
             if n_ranked and not zero and SHARE_INCOMPLETE * n_lacking > n
             else "",
         )
@@ -715,7 +716,9 @@ def compared_text(compared: Sequence[str], left_out: Sequence[tuple[str, int]]) 
     """Say which conditions outcomes are from, and which are left out; empty where none varies."""
     if not compared:
         return ""
-    other = first_names([f"{name} (full runs of {counted(n, 'agent')})" for name, n in left_out], N_CONDITIONS)
+    other = first_names(
+        [f"{name} (full runs of {counted(n, 'agent')})" for name, n in left_out], N_CONDITIONS
+    )
     return f"agents are compared under {_and(compared)}" + (f"; left out: {other}" if other else "")
 
 

@@ -48,9 +48,9 @@ def test_a_pilot_by_hand():
         "item:prompt": 0.020 / 20,
         "item:judge": 0.030 / 20,
         "judge (fixed)": 0.01 / 2,  # effects 0 and 0.2: variance 0.01
-        "judge": 0.004 / 2,
         "Residual": 0.12 / 120,
-        "run": 0.009 / 3,
+        "agent:judge": 0.004 / 2,
+        "agent:run": 0.009 / 3,
     }
     assert summary["variance"] == pytest.approx(sum(parts.values()))
     shares = {name: part / sum(parts.values()) for name, part in parts.items()}
@@ -66,7 +66,7 @@ def test_a_run_is_averaged_by_runs_alone():
         project_agent(result(PILOT, JUDGES), {"N": n, "R": 3}, estimand="finite", sensitivity="exclude")
         for n in (10, 10**6)
     )
-    assert few["shares"]["run"] < many["shares"]["run"]
+    assert few["shares"]["agent:run"] < many["shares"]["agent:run"]
     assert many["variance"] == pytest.approx(0.009 / 3 + 0.016 / 2 + 0.004 / 2, rel=1e-3)
 
 
@@ -137,24 +137,29 @@ def test_judges_of_one_trial_are_averaged_and_make_no_second_trial():
     assert study["agents"][0]["se"] == pytest.approx(expected, rel=1e-6)
     assert study["agents"][0]["levels"].get("M", 1) == 1
     assert [one["judges_averaged"] for one in study["agents"]] == [2, 0]
-    assert any("separate from the judges'" in text for text in study["not_measured"])
-    assert study["projections"] == []  # agent × task holds the noise of a trial
-    assert "trials" in study["advice"]["unknown"]
-    assert [*study["advice"]["now"]] == ["domain"]
-    how = {"sensitivity": "exclude"}
-    for estimand, design in (("finite", {}), ("domain", {"R": 2})):
-        with pytest.raises(DStudyRefused, match="they scored the same trials"):
-            project_agent(study, design, estimand=estimand, **how)
-    assert project_agent(study, {"N": 80, "M": 1}, estimand="domain", **how)["se"] > 0
+    assert not any("separate" in text for text in study["not_measured"])
+    parts = {one["name"]: one["variance"] for one in study["components"]}
+    assert parts["agent:task:trial"] > parts["Residual"]
+    for row in study["projections"]:
+        n = row["n_trials"]
+        mean = parts["agent:task:trial"] / (40 * n) + parts["Residual"] / (80 * n) + parts["agent:judge"] / 2
+        assert row["finite"] == pytest.approx(math.sqrt(mean), rel=1e-9)
+        summary = project_agent(study, {"R": n}, estimand="finite", sensitivity="exclude")
+        assert summary["se"] == pytest.approx(row["finite"], rel=1e-9)
     apart = variance_study(TrialOutcomes(columns, outcome), complete=["a0"], n_tasks=40)
     assert [one["agent"] for one in apart["agents"]] == ["a0", "a1", "a2"]
-    assert not any("the judges'" in text for text in apart["not_measured"])
-    assert apart["projections"]
+    assert "agent:task:trial" not in [one["name"] for one in apart["components"]]
+    agreed = variance_study(TrialOutcomes(columns, (trial == 0) * 1.0, trial), complete=[], n_tasks=40)
+    assert agreed["levels"]["judge"] == 2
+    assert [one["name"] for one in agreed["components"]] == ["agent", "task", "agent:task", "Residual"]
 
 
 @pytest.mark.parametrize("n_trials", [1, 3])
-def test_what_a_second_judge_of_the_same_trials_gains_is_known_of_one_trial_of_a_task_alone(n_trials):
-    """σ² of task .04, agent × task .01, trial .09, verdict .04: a second judge leaves √(.16/.18) of SE."""
+def test_what_a_second_judge_of_the_same_trials_gains(n_trials):
+    """σ² of task .04, agent × task .01, trial .09, verdict .04: a second judge leaves √(.16/.18) of SE.
+
+    A second trial, known where a task has several, leaves √(.115/.18), on these tasks √.5.
+    """
     rng = np.random.default_rng(1)
     agent, task, trial, judge = (axis.ravel() for axis in np.indices((20, 200, n_trials, 2)))
     outcome = rng.normal(0, 0.2, 200)[task] + rng.normal(0, 0.1, (20, 200))[agent, task]
@@ -166,15 +171,38 @@ def test_what_a_second_judge_of_the_same_trials_gains_is_known_of_one_trial_of_a
     study = variance_study(rows, complete=[], n_tasks=200, with_agents=False)
     shares = {one["change"]: one["share"] for one in study["advice"]["changes"]["domain"]}
     how = {"estimand": "domain", "sensitivity": "exclude"}
+    assert shares["two judges instead of one"] == pytest.approx(math.sqrt(0.16 / 0.18), abs=0.01)
+    assert project_agent(study, {"M": 2}, **how)["se"] == pytest.approx(math.sqrt(0.16 / 200), rel=0.1)
+    assert project_agent(study, {"M": 1}, **how)["se"] == pytest.approx(math.sqrt(0.18 / 200), rel=0.1)
     if n_trials == 1:
-        assert shares["two judges instead of one"] == pytest.approx(math.sqrt(0.16 / 0.18), abs=0.01)
-        assert project_agent(study, {"M": 2}, **how)["se"] == pytest.approx(math.sqrt(0.16 / 200), rel=0.1)
-    else:
-        assert list(shares) == ["twice as many tasks"]
-        assert "judges" in study["advice"]["unknown"]
-        with pytest.raises(DStudyRefused, match="only one trial and one judge"):
-            project_agent(study, {"M": 2}, **how)
-        assert project_agent(study, {"M": 1}, **how)["se"] == pytest.approx(math.sqrt(0.18 / 200), rel=0.1)
+        assert "trials" in study["advice"]["unknown"]
+        with pytest.raises(DStudyRefused, match="only one trial, for tasks like these"):
+            project_agent(study, {"R": 2}, **how)
+        return
+    assert shares["two trials per task instead of one"] == pytest.approx(math.sqrt(0.115 / 0.18), abs=0.02)
+    here = {one["change"]: one["share"] for one in study["advice"]["changes"]["finite"]}
+    assert here["two judges instead of one"] == pytest.approx(math.sqrt(0.11 / 0.13), abs=0.01)
+    assert here["two trials per task instead of one"] == pytest.approx(math.sqrt(0.5), abs=0.01)
+
+
+def test_a_judge_that_favours_some_agents_is_seen_through_the_noise_of_their_trials():
+    """Bernoulli trials of .5; the second judge passes a fifth of the failures of every other agent."""
+    rng = np.random.default_rng(2)
+    agent, task, trial, judge = (axis.ravel() for axis in np.indices((20, 100, 2, 2)))
+    passed = rng.random((20, 100, 2))[agent, task, trial] < 0.5
+    passed |= (judge == 1) & (agent % 2 == 1) & (rng.random(agent.size) < 0.2)
+    columns = {"agent": np.char.mod("a%d", agent), "task": np.char.mod("t%d", task)}
+    columns |= {"judge": np.char.mod("j%d", judge)}
+    columns |= dict.fromkeys(("prompt", "temperature", "run"), np.full(agent.size, ""))
+    rows = TrialOutcomes(columns, passed.astype(float), trial)
+    study = variance_study(rows, complete=[], n_tasks=100, with_agents=False)
+    parts = {one["name"]: one["variance"] for one in study["components"]}
+    means = passed.reshape(20, 100, 2, 2).mean(axis=(1, 2))  # by agent and judge
+    gap = means[:, 1] - means[:, 0]
+    noise = parts["Residual"] / 200  # of a mean of an agent by a judge, its trials being shared
+    expected = np.var(gap, ddof=1) / 2 - noise
+    assert expected > 0.0005
+    assert parts["agent:judge"] == pytest.approx(expected, rel=0.05)
 
 
 def test_a_judge_of_some_trials_leaves_out_no_task():

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from analytics.differences.finite_errors import Measured, TrialNoise, error_of
-from analytics.differences.rows import Row
+from analytics.differences.rows import Facet, Row
 from analytics.rerun import regressed
+from selection.prior import PriorDecisions
 from selection.schema.board import SecondRun, Standings
 from selection.standings import answer, printed, words
 from tests.selection.records import board, record_of, with_newcomers
@@ -23,7 +24,8 @@ def test_one_trial_bounds_it_from_below():
     assert told == SecondRun("a15", 0.75, expected[15], 16)
     sentence = (
         "The highest score may be partly luck: "
-        f"on average, a second full run of a15 would score about {words.percent(told.expected)}%."
+        f"on average, a second full run of a15 would score about {words.percent(told.expected)}%, or more, "
+        "because trial noise is only known as an upper bound."
     )
     assert words.second_run_text(found) == sentence
     assert sentence in " ".join(printed.text(found, explain=True).split())
@@ -37,6 +39,21 @@ def test_repeated_trials_estimate_it():
     told = found.targets["full"].second_run
     assert told.score - 0.05 < told.expected < told.score
     assert f"would score about {words.percent(told.expected)}%." in words.second_run_text(found)
+
+
+def test_a_second_run_has_the_same_prompts_and_judges():
+    """What was measured of full runs is drawn anew, what was of prompts and judges is not."""
+    record = record_of(board())
+    of = {
+        name: answer(record, prior=PriorDecisions(facets=facets)).targets["full"].second_run.expected
+        for name, facets in {
+            "nothing": (),
+            "prompts": (Facet("prompt", 0.01, 0.02), Facet("judge", 0.01, 0.02)),
+            "runs": (Facet("run", 0.01),),
+        }.items()
+    }
+    assert of["prompts"] == of["nothing"]
+    assert of["runs"] < of["nothing"] - 0.005
 
 
 @pytest.mark.parametrize("n_agents", [4, 5])

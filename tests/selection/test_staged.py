@@ -712,7 +712,7 @@ def test_the_sentence_of_a_good_replay():
     assert found["reasons"] == []
     assert found["text"] == (
         "Does the service rank like full runs? Yes. On past results, the service would have saved 31% of the "
-        "trials. It would have ranked the best agent first. It would have found five of the best five "
+        "trials. It would have ranked the best agent first. It would have found all of the best five "
         "(random "
         "tasks: 4.5). It would have ordered 97.4% of pairs as full runs do (random tasks at the same cost: "
         "95.9%)."

@@ -321,8 +321,8 @@ def test_a_run_has_so_many_trials_under_each_compared_condition():
         assert one.se == pytest.approx(math.sqrt(np.mean(drawn.mean(axis=2).var(axis=0, ddof=1))), rel=0.03)
         assert one.cost_usd == pytest.approx(0.5 * 20 * 2 * one.n_trials)
     assert words.trials_text(told).startswith(
-        "For at most the cost of a full run, you can run each ranking task twice under each of the 2 "
-        "compared conditions. The standard error of a typical agent's score on them is "
+        "For at most the cost of a full run under each of the 2 compared conditions, you can run each "
+        "ranking task twice under each. The standard error of a typical agent's score on them is "
         f"{words.percent(told.options[0].se)} points with 1 trial under each for $20.00"
     )
 
@@ -339,6 +339,15 @@ def test_an_upper_bound_holds_where_both_judges_always_agree():
     two = trials(replace(record, compared=("judge j1", "judge j2")), band(outcomes))
     assert [option.se for option in one.options] == [option.se for option in two.options]
     assert two.options[0].cost_usd == pytest.approx(2 * one.options[0].cost_usd)
+
+
+def test_a_trial_that_two_judges_scored_is_paid_once():
+    record = record_of(board(16, 60), costs=np.full((16, 60), 0.5))
+    once = np.where(record.table.n_valid > 0, 1.0, NAN)
+    judged = replace(record.table, n_valid=2 * record.table.n_valid, n_trials=once, trial_variances=0 * once)
+    tasks = band(record.table.means)
+    told = trials(replace(record, table=judged, compared=("judge j1", "judge j2")), tasks)
+    assert [one.cost_usd for one in told.options] == [0.5 * tasks.size * one.n_trials for one in told.options]
 
 
 def test_one_trial_of_each_task_costs_a_run_however_many_there_were():

@@ -54,9 +54,7 @@ def columns_of(fields: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def envelope_faults(
-    fields: Mapping[str, Any], *, as_of: datetime, required: Collection[str] = ()
-) -> list[Fault]:
+def envelope_faults(fields: Mapping[str, Any], *, required: Collection[str] = ()) -> list[Fault]:
     """Every fault of the envelope; `required` are fields that must be there, all of an agent's among them.
 
     Whether `run` and `submitted_at` are good is checked with the rows.
@@ -74,7 +72,7 @@ def envelope_faults(
         *_agent(fields, is_required="agent" in required),
         *no_ids,
         *_links(fields),
-        *_embargo(fields, as_of),
+        *_embargo(fields),
     ]
 
 
@@ -153,16 +151,18 @@ def is_address(text: str) -> bool:
     return bool(named) and parts.scheme in ("https", "http") and not set('@ \\"<>') & set(parts.netloc)
 
 
-def _embargo(fields: Mapping[str, Any], as_of: datetime) -> Iterator[Fault]:
+def _embargo(fields: Mapping[str, Any]) -> Iterator[Fault]:
     value = fields.get("embargo_until")
-    if value in NOTHING:
-        return
-    until = moment(value)
-    if until is None:
+    if value not in NOTHING and moment(value) is None:
         yield fault(
             "embargo_until", value, "must be a date like 2026-09-30, or a date and time with its zone"
         )
-    elif until <= as_of:
+
+
+def embargo_faults(until: datetime, as_of: datetime) -> Iterator[Fault]:
+    """Tell an embargo that has passed, or is too long; not of a repeated delivery, which may come late."""
+    value = until.isoformat()
+    if until <= as_of:
         yield fault("embargo_until", value, f"does not lie after the delivery ({as_of:%Y-%m-%d %H:%M} UTC)")
     elif until > as_of + MAX_EMBARGO:
         rule = f"lies more than {MAX_EMBARGO.days} days after the delivery ({as_of:%Y-%m-%d})"

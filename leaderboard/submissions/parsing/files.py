@@ -83,7 +83,7 @@ def read_body(body: object, *, benchmark: str, tasks: Iterable[str], as_of: date
             "The submission has errors. Nothing was stored.",
             faults=(fault("body", body, "must be a JSON object"),),
         )
-    envelope = envelope_faults(body, as_of=as_of, required=REQUIRED)
+    envelope = envelope_faults(body, required=REQUIRED)
     flat, row_faults, n_faults = _rows(body, benchmark=benchmark, tasks=tasks, as_of=as_of)
     if envelope or flat is None:
         raise together(envelope, row_faults, n_faults)
@@ -182,7 +182,7 @@ def read_upload(
     `tasks` are the names of the benchmark's tasks.
     """
     name = _name(upload, form)
-    faults = envelope_faults(fields, as_of=as_of)
+    faults = envelope_faults(fields)
     known = KnownTasks(tasks, benchmark.slug)
     faulty = {
         column

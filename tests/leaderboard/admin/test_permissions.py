@@ -287,6 +287,16 @@ def test_an_error_of_our_own_is_no_query_of_the_visitor(client, toy, monkeypatch
             client.get(f"/admin/catalog/agent/{query}")
 
 
+def test_the_box_over_all_pages_finds_rows(client, toy):
+    client.force_login(of_each_kind(toy)["staff"])
+    for text in ("agent", "toy"):
+        found = client.get("/admin/search/", {"extended": "1", "s": text})
+        assert found.status_code == 200
+    assert client.get("/admin/search/", {"extended": "1", "s": "\0"}).status_code == 400
+    asked = {"term": "\0", "app_label": "catalog", "model_name": "agent", "field_name": "benchmark"}
+    assert client.get("/admin/autocomplete/", asked).status_code == 400
+
+
 @pytest.mark.parametrize("asked", ["benchmark", "q", "status__exact"])
 def test_no_filter_takes_a_zero_byte(client, toy, asked):
     client.force_login(of_each_kind(toy)["operator"])

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task, Visibility
 from leaderboard.operations.services import recompute
@@ -267,6 +268,18 @@ class TestIdempotency:
         assert again["Idempotent-Replayed"] == "true"
         assert "Idempotent-Replayed" not in first
         assert counts() == before
+
+    def test_so_it_is_once_the_embargo_has_passed(self, post, monkeypatch):
+        now = timezone.now()
+        until = now + timedelta(minutes=5)
+        delivered = body(embargo_until=until.isoformat())
+        first = post(delivered, **self.KEY)
+        monkeypatch.setattr(timezone, "now", lambda: until + timedelta(minutes=1))
+        again = post(delivered, **self.KEY)
+        assert (first.status_code, again.status_code, again.json()) == (201, 201, first.json())
+        new = post(delivered, **{"Idempotency-Key": "ci-run-18"})
+        assert new.status_code == 422
+        assert "does not lie after the delivery" in str(new.json())
 
     def test_spacing_and_key_order_do_not_make_another_body(self, post):
         post(body(), **self.KEY)

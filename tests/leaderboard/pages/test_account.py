@@ -163,7 +163,8 @@ def test_what_is_revoked_or_expired_is_named(signed_in, ada):
 def test_another_s_token_does_not_exist(signed_in, toy):
     eve = person("eve@example.org")
     theirs, _ = make_token(user=eve, name="b", scope="read", benchmarks=[], days=2, as_of=timezone.now())
-    assert signed_in.post(f"/account/tokens/{theirs.public_id}/revoke").status_code == 404
+    for public_id in (theirs.public_id, "%00"):
+        assert signed_in.post(f"/account/tokens/{public_id}/revoke").status_code == 404
     theirs.refresh_from_db()
     assert theirs.revoked_at is None
 

@@ -295,7 +295,7 @@ def test_the_judges_are_told_as_a_sensitivity(client, db):
     assert study.result["agents"] == []
 
 
-def test_more_judges_of_the_same_trials_are_neither_advised_nor_offered(client, db):
+def test_more_judges_of_the_same_trials_are_advised_and_offered(client, db):
     rng = np.random.default_rng(3)
     rows = []
     for i, j, trial in np.ndindex(6, 20, 2):
@@ -308,9 +308,11 @@ def test_more_judges_of_the_same_trials_are_neither_advised_nor_offered(client, 
     measure_variance(benchmark=Benchmark.objects.get(), as_of=AS_OF)
     response = client.get("/b/toy/uncertainty?tasks=40&estimand=domain")
     text = text_of(response)
-    assert "The effect of more prompts, judges and trials was not measured." in text
-    assert "With 1 trial of each of 40 tasks, the standard error" in text
-    assert 'name="judges"' not in response.content.decode()
+    assert "The effect of more prompts was not measured." in text
+    assert re.search(r"error bar under one judge is .*% smaller with two judges instead of one", text)
+    assert "With 1 trial of each of 40 tasks and 2 judges, the standard error" in text
+    assert 'name="judges"' in response.content.decode()
+    assert "Judges of one trial" in text
     assert "mean of 2" in text
 
 
@@ -555,7 +557,7 @@ def test_one_sentence_where_the_logit_scale_names_another_source():
     shares = {"linear": {"task": 0.45, "Residual": 0.55}, "logit": {"task": 0.74, "Residual": 0.26}}
     logit = {"components": {"task": 9.3, "agent": 4.1}, "shares": shares, "sentence": "They differ."}
     assert scales_text(logit) == (
-        "Without the differences between agents, the largest source is “Run-to-run noise and agent × task” "
+        "The largest part of the variance of one agent's mean is “Run-to-run noise and agent × task” "
         "(55%). On the logit scale it is “Task difficulty” (74%). That scale stretches differences near 0 "
         "and 100%."
     )
