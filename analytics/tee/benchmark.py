@@ -18,6 +18,7 @@ from analytics.differences.groups import Groups
 from analytics.differences.rows import Facet, facets_of
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
+from analytics.outcome_table import naive_standard_error
 from analytics.record import Record
 from analytics.reml import fit
 from analytics.reml.variance_components import VarianceFit
@@ -395,7 +396,9 @@ def _agent(name: str, study: TotalError, on_board: BoardEstimate | None) -> dict
         "se": on_board.se if on_board else study.se,
         "on_board": on_board is not None,
         "few_levels_df": study.interval().df if study.few_levels and on_board is None else None,
-        "naive_se": study.naive_se,
+        "naive_se": on_board.naive_se
+        if on_board
+        else naive_standard_error(study.theta, study.layout.levels["N"]),
         "levels": dict(study.layout.levels),
         "replicates": list(study.layout.replicates),
         "table": [

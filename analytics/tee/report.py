@@ -18,12 +18,16 @@ ANY = (-math.inf, math.inf)
 
 
 class BoardEstimate(NamedTuple):
-    """The mean of a study as a board states it; None with a reason where there is no standard error."""
+    """The mean of a study as a board states it; None with a reason where there is no standard error.
+
+    naive_se: √(p(1 − p)/k) of its k tasks.
+    """
 
     score: float
     se: float | None
     lower: float | None
     upper: float | None
+    naive_se: float | None
     reason: str = ""
 
 

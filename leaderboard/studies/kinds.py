@@ -156,7 +156,7 @@ def get_or_compute_variance(
             known, n_conditions = np.unique(ran, return_counts=True)
             same = set(known[n_conditions == max(1, len(snapshot.compared))].tolist())
             return {
-                name: BoardEstimate(at.score, at.se, at.lower, at.upper, at.reason)
+                name: BoardEstimate(at.score, at.se, at.lower, at.upper, at.naive_se, at.reason)
                 for name, at in on_all_tasks(record, facets).items()
                 if name in same and at.score is not None
             }

@@ -328,6 +328,8 @@ def test_each_agents_total_error_stands_beside_the_naive_one(client, repeated):
             f"{100 * agent['naive_se']:.1f}",
         ]
         assert row[4] == f"{agent['se'] / agent['naive_se']:.2f}"
+        naive = np.sqrt(agent["theta"] * (1 - agent["theta"]) / agent["levels"]["N"])
+        assert agent["naive_se"] == pytest.approx(naive)
 
 
 def test_of_one_agent_no_noise_is_told(client, toy):
