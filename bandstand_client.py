@@ -251,13 +251,14 @@ class Client:
 
     def status(self, submission: str) -> dict[str, Any]:
         """Ask how a submission stands."""
-        return self._json("GET", f"/api/v1/submissions/{_segment(submission)}")
+        return self._of_submission("GET", submission)
 
     def withdraw(self, submission: str, reason: str) -> dict[str, Any]:
         """Take a submission back; a tombstone stays."""
-        path = f"/api/v1/submissions/{_segment(submission)}/withdraw"
         try:
-            return self._json("POST", path, json.dumps({"reason": reason}).encode())
+            return self._of_submission(
+                "POST", submission, "/withdraw", json.dumps({"reason": reason}).encode()
+            )
         except Refused as refused:
             # An answer that was lost on its way leaves the second try a conflict with the first.
             if (
@@ -297,6 +298,17 @@ class Client:
             return self._answer("POST", path, _Body(parts, progress), media_type, headers)
 
         return self._tried(once)
+
+    def _of_submission(
+        self, method: str, submission: str, action: str = "", body: bytes | None = None
+    ) -> dict[str, Any]:
+        try:
+            return self._json(method, f"/api/v1/submissions/{_segment(submission)}{action}", body)
+        except Refused as refused:
+            if refused.code != "not_found":
+                raise
+            detail = f"No submission has the id {submission}."  # it is none that could be one
+            raise Refused(refused.problem | {"detail": detail}) from None
 
     def _json(self, method: str, path: str, body: bytes | None = None) -> dict[str, Any]:
         return self._tried(
@@ -588,9 +600,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parsed(arguments: list[str]) -> argparse.Namespace:
     """Parse; what follows the name of a harness is the harness's own, a second -- too."""
-    at = arguments.index("--") + 2 if "run" in arguments[:1] and "--" in arguments else len(arguments)
+    at = arguments.index("--") + 2 if "--" in arguments else len(arguments)
     parsed = _parser().parse_args(arguments[:at])
     if arguments[at:]:
+        if parsed.run is not _run_run:
+            return _parser().parse_args(arguments)
         parsed.command += arguments[at:]
     return parsed
 
@@ -601,6 +615,15 @@ def _parser() -> argparse.ArgumentParser:
         description="Ask what to run, run it, check, deliver, follow, withdraw, download.",
         epilog="Exit codes: 0 done, 1 refused, 2 usage, 3 not reachable. The token is read from "
         f"BANDSTAND_TOKEN or from {TOKEN_FILE} (or --token-file), which nobody else may read.",
+    )
+    _add_common(parser)
+    parser.set_defaults(
+        server=os.environ.get("BANDSTAND_SERVER", ""),
+        token_file=None,
+        json=False,
+        tries=N_TRIES,
+        timeout=TIMEOUT,
+        plain=False,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     # All else goes to stderr, so that the tasks can be piped.
@@ -627,16 +650,23 @@ def _command(
     text_of: Callable[[dict[str, Any]], str],
 ) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary)
-    parser.add_argument("--server", default=os.environ.get("BANDSTAND_SERVER", ""), metavar="URL")
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="with the token; mode 0600")
-    parser.add_argument("--json", action="store_true", help="print the answer as it came")
-    parser.add_argument(
-        "--tries", type=int, default=N_TRIES, metavar="N", help="of each request (%(default)s)"
-    )
-    parser.add_argument("--timeout", type=float, default=TIMEOUT, metavar="SECONDS", help="without a byte")
-    parser.add_argument("--plain", action="store_true", help="send the token without TLS")
+    _add_common(parser)
     parser.set_defaults(run=run, text_of=text_of)
     return parser
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    """Add the options of all commands, without defaults: they may stand before the command, too."""
+
+    def add(*names: str, **more: Any) -> None:
+        parser.add_argument(*names, default=argparse.SUPPRESS, **more)
+
+    add("--server", metavar="URL")
+    add("--token-file", type=Path, metavar="FILE", help="with the token; mode 0600")
+    add("--json", action="store_true", help="print the answer as it came")
+    add("--tries", type=int, metavar="N", help=f"of each request ({N_TRIES})")
+    add("--timeout", type=float, metavar="SECONDS", help="without a byte")
+    add("--plain", action="store_true", help="send the token without TLS")
 
 
 def _add_asking(parser: argparse.ArgumentParser) -> None:
@@ -1013,14 +1043,16 @@ def _check_whole(options: argparse.Namespace, client: Client, n_trials: int) -> 
 
 def _status_text(answer: dict[str, Any]) -> str:
     """Give the status and why, and a line for each thing that its owner may act on."""
-    history, staged = answer.get("history") or [{}], _staged(answer)
+    history, staged, lacking = answer.get("history") or [{}], _staged(answer), answer.get("lacking") or []
+    checks = [one for one in answer.get("checks") or [] if one["level"] == "warned"]
     why = f": {history[-1]['reason']}" if history[-1].get("reason") else ""
     lines = [
         f"{answer.get('id', '')} is {answer.get('status', '')}{why}",
         answer.get("standing"),
         answer.get("replaced_by") and f"replaced by {answer['replaced_by']}",
-        *(f"lacking: {one}" for one in answer.get("lacking") or []),
-        *(one["told"] for one in answer.get("checks") or [] if one["level"] == "warned"),
+        *(f"lacking: {one}" for one in lacking),
+        # the check of coverage says what was lacking when it came
+        *(one["told"] for one in checks if one["name"] != "coverage" and one["told"] not in lacking),
         staged and f"{staged['told']}.",
     ]
     return "\n  ".join(_printable(line) for line in lines if line)

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from itertools import islice
+from itertools import islice, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ from analytics.flat_file import (
     parquet_rows,
 )
 from analytics.flat_file.columns import LABELS, MEASURED, SETTING, aliases_in
-from analytics.flat_file.faults import Limits, printable, quoted, refuse
+from analytics.flat_file.faults import MAX_FAULTS, Limits, printable, quoted, refuse
 from analytics.flat_file.json_rows import AS_TYPED
 from analytics.flat_file.reading import NDJSON_NAMES
 from analytics.flat_file.streams import PARQUET, Text, head, opened, wide_encoding
@@ -58,24 +58,39 @@ from analytics.workbooks import OLE, ZIP, bounded
 DELIMITERS = ("\t", ";", "|", ",")
 MAX_TEXT_CELLS, MAX_HEADS = 20_000_000, 50_000
 N_LOOKED, N_NAMED = 50, 8  # rows in which the header is looked for, and heads that a refusal lists
-OTHER_NAMES = {**ALIASES, "date": "submitted_at", "task_name": "task", "agent_name": "agent"}
+N_REFUSED = 24  # columns and rows to delete that are listed
+OTHER_NAMES = {alias: column for alias, column in ALIASES.items() if column != "outcome"}
+OTHER_NAMES |= {"date": "submitted_at", "task_name": "task", "agent_name": "agent"}
+OTHER_NAMES |= {"model_name_or_path": "model"}  # in SWE-bench
 OTHER_NAMES |= {f"{noun}{end}": "agent" for noun in ("system", "submission") for end in ("", "_name")}
 OTHER_NAMES |= {
     f"{noun}{end}": "task" for noun in ("instance", "problem", "question") for end in ("", "_id", "_name")
 }
 OUTCOMES = {"resolved", "solved", "passed", "pass", "success", "correct", "is_correct", "result", "reward"}
+OUTCOMES |= {alias for alias, column in ALIASES.items() if column == "outcome"}
 PASSED = ("1", "true", "pass", "passed", "resolved", "yes", "✓", "✔", "☑", "✅")
 FAILED = ("0", "false", "fail", "failed", "unresolved", "no", "✗", "✘", "☒", "❌")
 BLANK_WORDS = dict.fromkeys(("-", "–", "—", "n/a", "na", "nan", "null"), "")
 TRUTH_WORDS = dict.fromkeys(PASSED, "1") | dict.fromkeys(FAILED, "0")
-NOT_NAMES = {
-    *("total", "grand_total", "all", "sum", "mean", "average", "overall", "score", "accuracy", "resolved"),
-    *("pass_rate", "solve_rate", "success_rate", "solved_by", "passed_by", "solved", "passed", "rate"),
-    *("avg", "avg_score", "mean_score", "overall_score", "pass@1", "σ"),  # Σ in small letters
-    *("n_tasks", "num_tasks", "tasks", "n_resolved", "num_resolved", "n_passed", "n_solved", "total_tasks"),
-    *("cost", "price", "time", "duration", "tokens", "steps", "rank", "index", "#"),
+MARKS = re.compile(r"[%$€£#?:.()*\[\]]")
+WHOLES = ("total", "overall", "final", "mean", "average", "avg", "median")
+SCORES = ("score", "accuracy", "avg", "average")
+NOT_NAMES = {  # as `_plain` writes them
+    *(*WHOLES, *SCORES, "grand_total", "all", "sum", "acc", "rate", "∑", "σ", "ø"),  # Σ in small letters
+    *(f"{whole}_{score}" for whole in (*WHOLES, "macro", "micro") for score in SCORES),
+    *(f"{what}_rate" for what in ("pass", "solve", "success", "resolve", "resolved", "resolution", "win")),
+    *(f"{n}_{what}" for n in ("n", "num", "total") for what in ("tasks", "resolved", "passed", "solved")),
+    *("tasks", "resolved", "solved", "passed", "solved_by", "passed_by", "rank", "index", "seed", "verified"),
+    *("std", "std_dev", "stddev", "stdev", "std_error", "stderr", "sd", "se", "variance"),
+    *("open_source", "open_weights", "difficulty", "is_hard", "trials", "n_trials", "attempts"),
+    *("cost", "costs", "cost_usd", "price", "time", "time_s", "duration", "duration_s", "runtime", "latency"),
+    *("tokens", "steps", "n_steps", "num_steps", "turns", "n_turns", "num_turns"),
+    *("durchschnitt", "mittelwert", "gesamt", "summe", "rang", "platz", "erfolgsquote"),
+    *("moyenne", "somme", "promedio"),
 }
+OF_A_SIDE = re.compile(r"pass[@^](?:[0-9]+|k)|unnamed_[0-9]+|.*_(?:cost|usd|tokens|seconds)")
 PERCENT = re.compile(r"([0-9]+(?:[.,][0-9]+)?) ?%")
+WITHOUT_SIGN = re.compile(r"(?=.*[1-9])[0-9.,]+(?:e-?[0-9]+)?", re.IGNORECASE)
 NUMBERS = ("temperature", *LABELS, *MEASURED)
 DECIMAL_COMMA, THOUSANDS = re.compile(r"[0-9]+,[0-9]+"), re.compile(r"[1-9][0-9]{0,2},[0-9]{3}")
 DIVIDE = "divide a count by its number of trials"
@@ -230,6 +245,7 @@ def read_table(
     with _naming(sheet):
         texts, rows, n_blank = _read_values(table, epoch, options)
         n_counted, copies = (0, []) if table.across else count_trials(texts, rows)
+        copies += _check_versions(texts, rows)
         absent = {"benchmark": options.benchmark or _normalize_space(path.name.partition(".")[0]) or "table"}
         absent |= {"scaffold": NOT_STATED, "model": NOT_STATED, "submitted_at": "", "trial": "1"}
         absent = {column: text for column, text in absent.items() if column not in texts}
@@ -300,6 +316,23 @@ def count_trials(texts: Any, rows: RowNumbers | None = None) -> tuple[int, list[
             faults.append(Fault(None, None, None, rule))
         texts["trial"] = trials.astype(str)
     return int(trials.max()) if len(trials) else 0, faults
+
+
+def _check_versions(texts: Any, rows: RowNumbers) -> list[Fault]:
+    """Find the agents with several versions, each where its second one begins."""
+    head = next((name for name in texts if _snake_case(name) == "version"), None)
+    if head is None:
+        return []
+    stated = texts[["agent", head]].assign(row=rows)[texts[head] != ""].drop_duplicates(["agent", head])
+    first = stated.drop_duplicates("agent").set_index("agent")
+    faults = []
+    second = stated[stated.duplicated("agent")].drop_duplicates("agent")
+    for agent, version, row in second.to_numpy().tolist():
+        other, earlier = first.loc[agent]
+        rule = f"agent {quoted(agent)} has version {quoted(other)} in row {earlier}, and only one version is"
+        rule += " allowed; give each version its own agent name"
+        faults.append(Fault(row, head, excerpt(version), rule))
+    return faults
 
 
 def in_table(error: FlatFileError, table: _Table, texts: Any, options: TableOptions) -> FlatFileError:
@@ -438,19 +471,26 @@ def _read_text(path: Path, limits: Limits) -> str:
 
 
 def _parse_delimited(text: str) -> Any:
-    """Read cells with the delimiter by which the median of the first rows has most fields."""
+    """Read cells with the delimiter whose header comes first, of several the one with most fields.
+
+    The header is the first row that is as wide as most rows and as the next one.
+    """
     pandas, lines = pandas_there(), io.StringIO(text, newline="")
     if not text.strip():
         raise refuse("the file is empty")
-    n_fields = dict[str, list[int]]()
+    n_fields, merits = dict[str, list[int]](), dict[str, tuple[bool, int, int]]()
     for mark in DELIMITERS:
         lines.seek(0)
         try:
             rows = list(islice(csv.reader(lines, delimiter=mark), N_LOOKED))
         except csv.Error:  # a field is longer than any that this delimiter would part
             rows = []
-        n_fields[mark] = sorted(len(row) for row in rows if row) or [1]
-    mark = max(DELIMITERS, key=lambda mark: n_fields[mark][len(n_fields[mark]) // 2])
+        widths = [len(row) for row in rows if row] or [1]
+        n_fields[mark] = sorted(widths)
+        usual = n_fields[mark][len(widths) // 2]
+        starts = (i for i, pair in enumerate(pairwise(widths)) if pair == (usual, usual))
+        merits[mark] = (usual > 1, -next(starts, len(widths)), usual)
+    mark = max(DELIMITERS, key=merits.__getitem__)
     last = text[max(text.rfind("\n"), text.rfind("\r")) + 1 :]
     n_last, n_usual = last.count(mark) + 1, n_fields[mark][len(n_fields[mark]) // 2]
     if last.strip() and '"' not in last and n_last < n_usual:
@@ -635,6 +675,8 @@ def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header:
         _check_repeated(about.values())
         fixed |= {name: i for i, name in about.items()}
     under = {i: text for i, text in heads.items() if i not in fixed.values()}
+    if header and not body.empty:
+        _check_one_header(body.iloc[0], header, known[key], under)
     wrong_heads = [text for i, text in under.items() if i in known.values() or _is_no_name(text)]
     wrong_rows = [text for text in body[known[key]] if _is_no_name(text)]
     if under and len(under) == len(wrong_heads):
@@ -646,13 +688,16 @@ def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header:
         raise FlatFileError([Fault(row, heads[known[key]] or None, None, rule) for row in unnamed])
     if wrong_heads or wrong_rows:
         named = [*(("column", text) for text in wrong_heads), *(("row", text) for text in wrong_rows)]
-        rules = [
-            f"{what} {quoted(text) if text else 'without a head'} is neither a task nor an agent; delete it"
-            for what, text in named
-        ]
+        named = list(dict.fromkeys(named))
+        names = [f"{what} {quoted(text) if text else 'without a head'}" for what, text in named[:N_REFUSED]]
+        if len(named) > N_REFUSED:
+            names.append(f"{len(named) - N_REFUSED:,} more")
+        rule = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+        one = "is neither a task nor an agent; delete it"
+        rule += f" {one if len(names) == 1 else 'are neither tasks nor agents; delete them'}"
         if wrong_heads:
-            rules[-1] += f". {_if_long(across, [text for text in under.values() if text])}"
-        raise FlatFileError([Fault(None, None, None, rule) for rule in rules])
+            rule += f". {_if_long(across, [text for text in under.values() if text])}"
+        raise refuse(rule)
     if not under:
         raise refuse(f"no column holds results; {_ask_which(heads, 'outcome')}")
     _check_repeated(under.values())
@@ -671,8 +716,20 @@ def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header:
     return _Table(frame, frame.index.to_numpy(), {n: heads[i] for n, i in fixed.items()}, header, across)
 
 
+def _check_one_header(row: Any, header: int, key: int, under: Mapping[int, str]) -> None:
+    name = _snake_case(row[key])
+    if OTHER_NAMES.get(name, name) in ("agent", "model", "task") and (row[list(under)] == "").any():
+        rule = f"rows {header} and {row.name} are both heads, as pandas writes a pivot; write it without the"
+        raise refuse(f"{rule} first level of its columns: frame.droplevel(0, axis=1)")
+
+
+def _plain(text: str) -> str:
+    return "_".join(MARKS.sub(" ", text.lower()).split())
+
+
 def _is_no_name(text: str) -> bool:
-    return not text or _snake_case(text) in NOT_NAMES
+    plain = _plain(text)
+    return not plain or plain in NOT_NAMES or OF_A_SIDE.fullmatch(plain) is not None
 
 
 def _check_dates(body: Any, under: Mapping[int, str]) -> None:
@@ -688,6 +745,8 @@ def _check_dates(body: Any, under: Mapping[int, str]) -> None:
 
 def _read_values(table: _Table, epoch: date, options: TableOptions) -> tuple[Any, RowNumbers, int]:
     blank_is = options.blank
+    if not options.percent:
+        _check_signs(table.frame["outcome"], table.rows)
     outcome = read_outcomes(table.frame["outcome"], percent=options.percent)
     others = {name: read_decimals(table.frame[name]) for name in NUMBERS if name in table.frame}
     frame = table.frame.assign(outcome=outcome, **others)
@@ -718,6 +777,17 @@ def _read_values(table: _Table, epoch: date, options: TableOptions) -> tuple[Any
         frame["valid"] = frame["valid"].fillna("1")
         return frame, table.rows, int(blank.sum())
     return frame[~blank], table.rows[~blank], int(blank.sum())
+
+
+def _check_signs(texts: Any, rows: RowNumbers) -> None:
+    if any(map(PERCENT.fullmatch, texts.unique())):
+        bare = np.flatnonzero(texts.str.fullmatch(WITHOUT_SIGN))
+        rule = "other results have a percent sign; write this one as a percentage, too"
+        faults = [
+            Fault(int(rows[i]), "outcome", excerpt(texts.iloc[i]), rule) for i in bare[:MAX_FAULTS].tolist()
+        ]
+        if faults:
+            raise FlatFileError(faults, len(bare))
 
 
 def read_outcomes(texts: Any, *, percent: bool) -> Any:

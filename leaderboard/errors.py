@@ -8,9 +8,11 @@ import re
 from typing import Any, ClassVar
 
 from django.db import DatabaseError, OperationalError
-from psycopg.errors import UndefinedTable
+from psycopg.errors import DiskFull, UndefinedTable
 
 from leaderboard.called import PROGRAM
+
+NO_RESOURCES = "53"  # class of SQLSTATE: memory, connections, a configured limit
 
 
 class Refusal(Exception):
@@ -64,10 +66,19 @@ class Busy(Exhausted):
     message = "The service is busy. Try again soon."
 
 
+def lacks_resources(error: DatabaseError) -> bool:
+    return (getattr(error.__cause__, "sqlstate", None) or "").startswith(NO_RESOURCES)
+
+
 def of_database(error: DatabaseError) -> str:
-    """Say in a line that there are no tables, or that the server is away; empty where it is neither."""
-    if isinstance(error.__cause__, UndefinedTable):
+    """Say in a line that tables, the server, or what the server needs is missing; else empty."""
+    cause, line = error.__cause__, str(error).strip().partition("\n")[0]
+    if isinstance(cause, UndefinedTable):
         return f"The database has no tables yet. Create them: {PROGRAM} migrate"
-    if isinstance(error, OperationalError) and not getattr(error.__cause__, "sqlstate", None):
-        return f"Cannot reach the database: {str(error).strip().partition(chr(10))[0]}"
+    if isinstance(cause, DiskFull):
+        return "The disk of the database is full. Nothing of this step was stored. Free space and try again."
+    if lacks_resources(error):
+        return f"The database lacks resources: {line}. Nothing of this step was stored. Try again later."
+    if isinstance(error, OperationalError) and not getattr(cause, "sqlstate", None):
+        return f"Cannot reach the database: {line}"
     return ""

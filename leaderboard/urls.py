@@ -16,7 +16,7 @@ from django.urls import include, path
 from django.utils.cache import patch_vary_headers
 from django.views import defaults
 
-from leaderboard.api.errors import DATABASE_UNAVAILABLE, MEDIA_TYPE, RETRY_AFTER, problem_page
+from leaderboard.api.errors import MEDIA_TYPE, RETRY_AFTER, problem_page, unavailable_problem
 from leaderboard.api.views.catalog import DocsView, SchemaView
 from leaderboard.monitoring import metrics
 from leaderboard.probes import healthz, readyz
@@ -53,7 +53,8 @@ _broken = _page_or_problem(HTTPStatus.INTERNAL_SERVER_ERROR, defaults.server_err
 
 def handler500(request: HttpRequest) -> HttpResponse:
     """Called while the error is handled: a database that is away is no fault of ours, and comes back."""
-    return unavailable(request) if isinstance(sys.exception(), OperationalError) else _broken(request)
+    error = sys.exception()
+    return unavailable(request, error) if isinstance(error, OperationalError) else _broken(request)
 
 
 handler400 = _page_or_problem(HTTPStatus.BAD_REQUEST, defaults.bad_request)
@@ -99,12 +100,12 @@ class DatabaseErrorMiddleware:
         return self._get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        return unavailable(request) if isinstance(error, OperationalError | InterfaceError) else None
+        return unavailable(request, error) if isinstance(error, OperationalError | InterfaceError) else None
 
 
-def unavailable(request: HttpRequest) -> HttpResponse:
-    status = HTTPStatus.SERVICE_UNAVAILABLE
+def unavailable(request: HttpRequest, error: Exception) -> HttpResponse:
+    told, status = unavailable_problem(error), HTTPStatus.SERVICE_UNAVAILABLE
     headers = {"Retry-After": RETRY_AFTER, "Cache-Control": "no-store"}
     if request.path.startswith("/api/"):
-        return JsonResponse(DATABASE_UNAVAILABLE, status=status, content_type=MEDIA_TYPE, headers=headers)
+        return JsonResponse(told, status=status, content_type=MEDIA_TYPE, headers=headers)
     return HttpResponse(render_to_string("503.html", request=request), status=status, headers=headers)

@@ -1,9 +1,10 @@
 """A record in time order, with the version of the subset that is watched: what drift monitors read.
 
 The *founders* are the complete agents that S was chosen from; *later* agents came after it was fixed: by a
-later delivery or, in one delivery (a file), with a date after that of the version. Agents without a voice
-(`analytics.record.conditions`) are not among them. Agents stand in the order of (later, date, name), so that
-a date cannot put a newcomer among the reference; what is told of full scores is in the order of completion.
+later delivery or, in one delivery (a file), with a date after that of the version (`is_later`). Agents
+without a voice (`analytics.record.conditions`) are not among them. Agents stand in the order of (later, date,
+name), so that a date cannot put a newcomer among the reference; what is told of full scores is in the order
+of completion.
 
 *Sampled* agents were drawn at random for a full run and have made it; *spontaneous* ones were complete with
 their first delivery. *Audit tasks* are those outside all versions that an agent which ran S was asked for
@@ -226,10 +227,16 @@ def columns_of(record: Record, version: SubsetVersion) -> IndexArray:
 
 
 def is_later(record: Record, version: SubsetVersion) -> Mask:
-    """Agents that came after the version was fixed, shape (n_agents,)."""
+    """Agents that came after the version was fixed, shape (n_agents,).
+
+    What an operator loads again leaves its agents where they were, and so does any change of a founder. A
+    submitter's agent came with its first results that still count: what was taken back proves nothing.
+    """
+    came = np.where(record.operator, record.first, record.arrival)
     dated = np.array([day is not None and day > version.fixed_on for day in record.table.dates])
-    same = record.arrival == version.arrival
-    return np.asarray((record.arrival > version.arrival) | (same & dated), dtype=np.bool_)
+    is_founder = np.isin(record.table.agents, version.chosen_from) & record.complete
+    later = (came > version.arrival) | ((came == version.arrival) & dated)
+    return np.asarray(later & ~is_founder, dtype=np.bool_)
 
 
 def _trials(record: Record) -> tuple[FloatArray, FloatArray]:

@@ -50,18 +50,28 @@ def reference(means: FloatArray, *, is_pass_fail: bool) -> Reference:
     return Reference(means, difficulties, is_pass_fail)
 
 
-def implausible(verified: Reference, means: FloatArray, n_trials: FloatArray, *, n_graded: int) -> str:
+def implausible(
+    verified: Reference,
+    means: FloatArray,
+    n_trials: FloatArray,
+    *,
+    n_graded: int,
+    n_ran: int | None = None,
+    is_part: bool = False,
+) -> str:
     """Say what is implausible of an agent; empty where nothing is.
 
-    means, n_trials: (n_tasks,); of all that the agent delivered; NaN where missing.
+    means, n_trials: (n_tasks,); of what is judged of it; NaN where missing.
     n_graded: trials of it strictly between 0 and 1.
+    n_ran: tasks that it ran, or where what is judged `is_part` of its run, those of this part; None: those
+        judged.
     """
     if n_graded and verified.is_pass_fail and len(verified.means):
         lie = "lies" if n_graded == 1 else "lie"
         return f"{n_graded:,} of its outcomes {lie} between 0 and 1; those of verified agents are all 0 or 1"
     if len(verified.means) < MIN_VERIFIED or np.isnan(means).all():
         return ""
-    return _ahead(verified, means) or _passed_alone(verified, means, n_trials)
+    return _ahead(verified, means, n_ran, is_part=is_part) or _passed_alone(verified, means, n_trials)
 
 
 def upper_tail(probabilities: FloatArray, n_passed: int) -> float:
@@ -74,7 +84,7 @@ def upper_tail(probabilities: FloatArray, n_passed: int) -> float:
     return float(max(0.0, 1.0 - fewer.sum()))
 
 
-def _ahead(verified: Reference, means: FloatArray) -> str:
+def _ahead(verified: Reference, means: FloatArray, n_ran: int | None, *, is_part: bool) -> str:
     ran = ~np.isnan(means)
     n, mean = int(np.count_nonzero(ran)), float(np.mean(means[ran]))
     others = verified.means[:, ran]
@@ -84,9 +94,11 @@ def _ahead(verified: Reference, means: FloatArray) -> str:
     best, lowest = float(np.nanmean(others[comparable], axis=1).max()), wilson(mean, n, 0.975)[0]
     if round(lowest - best, DECIMALS) <= 0:
         return ""
+    first, last = ("these", "tasks") if is_part else ("the", "tasks that it ran")
+    judged = f"{first} {n:,} {last}" if n_ran in (None, n) else f"{n:,} of {first} {n_ran:,} {last}"
     return (
-        f"it scores {mean:.1%} on the {n:,} tasks that it ran (95% interval from {lowest:.1%}); the best "
-        f"verified agent scores {best:.1%} there"
+        f"it scores {mean:.1%} on {judged} (95% interval from {lowest:.1%}); the best verified "
+        f"agent scores {best:.1%} there"
     )
 
 

@@ -388,6 +388,8 @@ HELD = {
         {"status": "waiting", "at": "2026-01-05", "reason": "held for review: it scores\x1b[31m too well"},
     ],
     "checks": [
+        {"name": "coverage", "level": "warned", "told": "3 of 4 tasks were missing then"},
+        {"name": "trials", "level": "warned", "told": "2 of 4 tasks are missing"},
         {"name": "dates", "level": "passed", "told": "no doubt"},
         {"name": "secrets", "level": "warned", "told": "logs seems to hold a secret"},
     ],
@@ -412,6 +414,28 @@ def test_how_a_submission_stands_is_told_in_short(server, capsys, arguments):
     server.script = [(200, HELD)]
     assert main([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == HELD
+
+
+def test_what_can_be_no_id_is_named(server, capsys):
+    nothing = problem(404, "Nothing is at this address.", type="urn:bandstand:problem:not_found")
+    for arguments in (["status", "a b"], ["withdraw", "a b", "--reason", "a bug"]):
+        server.script = [nothing]
+        assert main(arguments) == 1
+        assert capsys.readouterr().err == "No submission has the id a b.\n"
+    server.script = [problem(404, "Unknown submission. Check the id.")]
+    assert main(["status", "1f"]) == 1
+    assert capsys.readouterr().err == "Unknown submission. Check the id.\n"
+
+
+def test_common_options_stand_before_the_command_or_after_it(server, waited, capsys):
+    for arguments in (["--tries", "2", "status", "1f"], ["--tries", "9", "status", "1f", "--tries", "2"]):
+        server.asked.clear()
+        server.script = [(503, {})] * 9
+        assert main(arguments) == 3
+        assert len(server.asked) == 2
+    server.script = [(200, {"id": "1f"})]
+    assert main(["--json", "status", "--", "1f"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"id": "1f"}
 
 
 def test_one_outcome_is_counted_as_one(server, envelope, capsys):

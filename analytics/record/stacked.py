@@ -61,7 +61,7 @@ class Record:
     n_missing_failed: missing outcomes that count as failures, of all agents.
     n_left_out: tasks that the universe leaves out.
     n_places, n_gaps, n_invalid, asked, costs: (n_agents, n_tasks).
-    operator, arrival, completed, settled, n_deliveries: (n_agents,).
+    operator, arrival, first, completed, settled, n_deliveries: (n_agents,).
     complete: (n_agents,); every place of all active tasks delivered, at most 5% of them gaps (20·n ≤ total),
         not withheld, under the compared conditions, no copy of another, and with a voice: what all share is
         learnt from it.
@@ -87,6 +87,7 @@ class Record:
     asked: Mask
     operator: Mask
     arrival: CodeArray
+    first: CodeArray
     completed: CodeArray
     settled: CodeArray
     complete: Mask
@@ -361,6 +362,7 @@ def record(
         asked=_stack(lines, "asked", len(tasks), np.bool_),
         operator=operator,
         arrival=np.array([row.arrival for row in lines], dtype=np.int64),
+        first=np.array([row.first for row in lines], dtype=np.int64),
         completed=np.array([row.completed for row in lines], dtype=np.int64),
         settled=np.array([row.settled for row in lines], dtype=np.int64),
         complete=np.zeros(len(lines), dtype=np.bool_),

@@ -1,19 +1,33 @@
 """Every error of the API as RFC 9457 problem+json."""
 
+import logging
 from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import Http404, JsonResponse
+from psycopg.errors import DiskFull
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from leaderboard.counters import count_faults, count_refusal
-from leaderboard.errors import Busy, Conflict, Exhausted, Faulty, Forbidden, Frozen, Missing, Refusal
+from leaderboard.errors import (
+    Busy,
+    Conflict,
+    Exhausted,
+    Faulty,
+    Forbidden,
+    Frozen,
+    Missing,
+    Refusal,
+    lacks_resources,
+    of_database,
+)
 
+logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER = "5"  # seconds
 OWN_WORDS = {
@@ -49,6 +63,17 @@ DATABASE_UNAVAILABLE = problem(
 )
 
 
+def unavailable_problem(error: Exception) -> dict[str, Any]:
+    """What a client reads of a database that is away; what only an operator can mend is logged."""
+    if not (isinstance(error, DatabaseError) and lacks_resources(error)):
+        return DATABASE_UNAVAILABLE
+    why = of_database(error)
+    logger.error("%s", why)
+    if isinstance(error.__cause__, DiskFull):
+        return problem(HTTPStatus.SERVICE_UNAVAILABLE, "disk_full", why)
+    return DATABASE_UNAVAILABLE
+
+
 def problem_response(error: Exception, context: dict[str, Any]) -> Response | None:
     """The exception handler of the framework; None leaves the error to Django's 500."""
     if isinstance(error, exceptions.UnsupportedMediaType):
@@ -70,7 +95,7 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
         content = problem(status, error.code, str(error), **more)
         headers = {"Retry-After": str(error.retry_after)} if isinstance(error, Exhausted) else {}
     elif isinstance(error, OperationalError | InterfaceError):
-        content, headers = DATABASE_UNAVAILABLE, {"Retry-After": RETRY_AFTER}
+        content, headers = unavailable_problem(error), {"Retry-After": RETRY_AFTER}
     elif isinstance(error, RecursionError):
         content = problem(HTTPStatus.BAD_REQUEST, "parse_error", "The body is nested too deeply.")
     elif isinstance(error, exceptions.APIException):

@@ -123,7 +123,8 @@ def changes_since(older: Board, newer: Board, *, entries: Sequence[Entry] | None
         place = Place(*(at.get(field) for field in Place._fields))
         now[entry.agent_id] = (entry.name, {newer.target: place})
     corrected_ids = {agent for _, agent in _corrected(older, newer)}
-    return _compare(newer, places.get(older.pk, {}), now, withdrawn_agents(newer.benchmark), corrected_ids)
+    before, withdrawn_ids = places.get(older.pk, {}), withdrawn_agents(newer.benchmark)
+    return _compare(older, newer, before, now, withdrawn_ids, corrected_ids)
 
 
 class BoardInHistory(NamedTuple):
@@ -160,7 +161,7 @@ def boards_with_changes(
         former = entries.get(older.pk, {}) if older else {}
         since = older.data_version if older else 0
         corrected_ids = {agent for at, agent in corrected_at if since < at <= newer.data_version}
-        changes = _compare(newer, former, now, withdrawn_ids, corrected_ids) if older else None
+        changes = _compare(older, newer, former, now, withdrawn_ids, corrected_ids) if older else None
         keys = {name: pk for pk, (name, _) in (*former.items(), *now.items())}
         found.append(BoardInHistory(newer, n_ranked, len(now), changes, keys))
     return found[:most], len(latest) > most
@@ -182,6 +183,7 @@ def _corrected(older: Board, newer: Board) -> list[tuple[int, int]]:
 
 
 def _compare(
+    older: Board,
     newer: Board,
     before: OnBoard,
     now: OnBoard,
@@ -189,6 +191,8 @@ def _compare(
     corrected_ids: Collection[int],
 ) -> Changes:
     names_before = {agent: name for agent, (name, _) in before.items()}
+    if older.digest == newer.digest:  # what was taken back came again as it was
+        corrected_ids = ()
     return compared(
         {name: places[newer.target] for name, places in before.values()},
         {name: places[newer.target] for name, places in now.values()},

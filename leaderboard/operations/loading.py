@@ -499,6 +499,7 @@ class _Load:
         )
         against = " and ".join(sorted({file_of.get(pk, "stored results") for pk in holders}))
         message = f"{self.called} contradicts {against}. Nothing was stored. {flat.row_note}".rstrip()
+        message += " Is this a second run? Number it in the column trial, or label it in the column run."
         if owned := self._owned({flat.agents[i] for i in np.unique(flat.agent[where])}):
             message += f" Submitters own {_named(owned)}. To take them over: --own."
         return Faulty(message, faults=faults, n_faults=len(where))

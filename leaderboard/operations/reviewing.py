@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import pyarrow.compute as pc
 from django.db import transaction
 from django.db.models import Min, QuerySet
 
@@ -249,7 +250,15 @@ def why_held(delivered: DeliveredRows) -> str:
         awaiting = held_for_review(submission.agent.benchmark).filter(agent=submission.agent)
         if pks := set(awaiting.values_list("pk", flat=True)):
             besides.append(delivered.beside_counting(pks))
-    return next(filter(None, (why_implausible(other.row, other.of_agent) for other in besides)), "")
+    return next(filter(None, (_why_of(one, delivered) for one in besides)), "")
+
+
+def _why_of(judged: DeliveredRows, delivered: DeliveredRows) -> str:
+    """Say what is implausible of a delivery beside a part of what stands."""
+    is_part = judged.before.num_rows == 0 < delivered.before.num_rows
+    tasks = (delivered.rows if is_part else delivered.outcomes)["task"]
+    n_ran = pc.count_distinct(tasks).as_py()
+    return why_implausible(judged.row, judged.of_agent, n_ran=n_ran, is_part=is_part)
 
 
 def _why_held_now(submission: Submission) -> str:
@@ -344,4 +353,5 @@ def _why(agent: Agent, submissions: dict[int, Submission]) -> str:
         return ""
     pk = agent.merged_into_id or agent.pk
     of = agent_context(pk, submissions, policy_in_force(agent.benchmark))
-    return why_implausible(own_row(live_outcomes([pk]), of), of)
+    outcomes = live_outcomes([pk])
+    return why_implausible(own_row(outcomes, of), of, n_ran=pc.count_distinct(outcomes["task"]).as_py())

@@ -5,6 +5,9 @@ the ids of a table all grow by one number, so that their order, which decides wh
 earlier, stays. Scaffolds and models are found by name, accounts by address. Left behind are roles, tokens,
 invitations and webhooks, which are rights and secrets of an installation; events, job runs and the audit,
 which tell what was done there; and what is computed anew (`AgentScores`, rendered pages).
+
+What comes is checked as at any other door: names by their rules, and each board by its digest. A digest has
+no key, so who computes it anew after a change is not found out: import from people you trust.
 """
 
 import json
@@ -24,12 +27,16 @@ from leaderboard import schema
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.accounts.services import get_or_create_user
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.queries import standings_of
+from leaderboard.boards.queries import entries_of, standings_of
+from leaderboard.boards.signing import canonical_json
+from leaderboard.boards.stored import stored_digest
 from leaderboard.catalog.models import Agent, AgentAlias, Benchmark, Model, Policy, Scaffold, Task, folded
-from leaderboard.catalog.services import require_address
-from leaderboard.errors import Conflict, Refusal
+from leaderboard.catalog.services import N_NAMED, require_address
+from leaderboard.errors import Conflict, Faulty, Refusal
 from leaderboard.notify import wake
 from leaderboard.operations.acting import acting
+from leaderboard.operations.benchmarks import DESCRIBED
+from leaderboard.operations.benchmarks import NAMED as NAMED_OF_BENCHMARK
 from leaderboard.operations.models import (
     Alert,
     Assignment,
@@ -65,6 +72,7 @@ from leaderboard.submissions.models import (
     Submission,
     Verification,
 )
+from leaderboard.submissions.parsing.flat import Fault, excerpt, name_rule
 
 AnyModel = type[models.Model]
 TransferCounts = tuple[Benchmark, dict[str, int]]  # what a file holds, by its noun
@@ -123,6 +131,15 @@ BY_NUMBER: dict[tuple[AnyModel, str], AnyModel] = {
 
 NAMED: dict[AnyModel, str] = {User: "email", Scaffold: "name", Model: "name"}
 """What both installations may have, and what it is found by."""
+
+NAMES: dict[AnyModel, tuple[str, ...]] = {
+    Task: ("name", "category", "group"),
+    Agent: ("name", "version", "organisation"),
+    AgentAlias: ("name",),
+    Setting: ("prompt_variant", "judge", "run"),
+    Entry: ("name",),
+}
+"""Columns that hold names."""
 
 ABOUT = "about.json"
 
@@ -271,8 +288,8 @@ class _Arrival:
                 one.content = renumber(one.content, by=self._by[Agent])
                 one.save(update_fields=["content"])
         found = Benchmark.objects.get(slug=self._slug)
-        for board in found.boards.order_by("number"):
-            standings_of(board)  # as pages read it, so that a file with other lines is refused
+        self._check_names(found)
+        _check_boards(found)
         wake()
         return _counts_of(found, self._about)
 
@@ -301,6 +318,28 @@ class _Arrival:
                     f"{field.column} of {table(model)} points to rows that are not in the file.",
                     code="no_moved_benchmark",
                 )
+
+    def _check_names(self, found: Benchmark) -> None:
+        """Refuse names that no other door would let in."""
+        texts = [("Benchmark", name, getattr(found, name)) for name in NAMED_OF_BENCHMARK]
+        for made_of in (Scaffold, Model):
+            names = self._about["names"][table(made_of)].values()
+            texts += [(made_of.__name__, "name", name) for name in names]
+        for model, fields in NAMES.items():
+            for field in fields:
+                rows = rows_of(model, found).order_by(field).values_list(field, flat=True).distinct()
+                texts += [(model.__name__, field, text) for text in rows]
+        faults = _faults_of(found) + [
+            Fault(None, f"{noun.lower()}.{field}", excerpt(text), rule)
+            for noun, field, text in texts
+            if (text or field == "name") and (rule := name_rule(text))
+        ]
+        if faults:
+            raise Faulty(
+                "The file breaks rules for names. Nothing was stored.",
+                faults=tuple(faults[:N_NAMED]),
+                n_faults=len(faults),
+            )
 
     def _find_named(self) -> None:
         _run("CREATE TEMPORARY TABLE moved_names (kind text, there bigint, here bigint) ON COMMIT DROP")
@@ -350,6 +389,37 @@ class _Arrival:
         each = sql.SQL(EACH).format(by, column)
         kind = sql.SQL(field.db_type(connection))
         return sql.SQL("CASE WHEN {} IS NOT NULL THEN ({})::{} END").format(column, each, kind)
+
+
+def _faults_of(benchmark: Benchmark) -> list[Fault]:
+    try:
+        benchmark.clean_fields(exclude={field.name for field in columns(Benchmark)} - set(DESCRIBED))
+    except ValidationError as error:
+        return [
+            Fault(None, f"benchmark.{field}", excerpt(str(getattr(benchmark, field))), messages[0])
+            for field, messages in error.message_dict.items()
+        ]
+    return []
+
+
+def _check_boards(benchmark: Benchmark) -> None:
+    """Refuse a board that pages cannot read, or that is another than its digest says."""
+    erased = Erasure.objects.filter(benchmark=benchmark)
+    for board in benchmark.boards.select_related("policy").order_by("number"):
+        entries = entries_of(board)
+        standings_of(board, entries)
+        names = {entry.name for entry in entries}
+        if len(names) == len(entries) and stored_digest(board, entries) == board.digest:
+            continue
+        # Where a name was erased since, the digest speaks for what was there before
+        text = canonical_json([[entry.name, entry.line] for entry in entries])
+        tombstones = erased.filter(at__gte=board.published_at).values_list("tombstone", flat=True)
+        if not any(tombstone in text for tombstone in tombstones):
+            raise Refusal(
+                f"Board {board.number} does not match its digest: the file was changed. Nothing was stored. "
+                "Export the benchmark again.",
+                code="another_board",
+            )
 
 
 def _owner(model: AnyModel, field: Any) -> Any:

@@ -14,6 +14,7 @@ docs/decisions/pages-and-charts.md.
 import gzip
 import hashlib
 import json
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, wraps
@@ -26,7 +27,7 @@ import django
 from cachetools import LRUCache
 from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db import OperationalError, connection, transaction
+from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.models import Case, Exists, F, Model, OuterRef, Subquery, When
 from django.db.models.fields.json import KeyTextTransform
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -44,6 +45,7 @@ from leaderboard.pages.models import RenderedPage
 from leaderboard.pages.ordered_outcomes import keep, known_of, read_once
 from leaderboard.studies.models import AgentScores
 
+logger = logging.getLogger(__name__)
 View = Callable[..., HttpResponseBase]
 Tables = tuple[type[Model], ...]
 Page = tuple[bytes, str]  # what is sent, compressed, and its type
@@ -169,6 +171,17 @@ def _stored_page(key: str) -> Page | None:
 
 
 def _keep(key: str, page: Page) -> None:
+    """Keep a page; where the database does not take it, as with a full disk, this process remembers it."""
+    RECENT.put(key, page)
+    try:
+        _store(key, page)
+    except DatabaseError as error:
+        if connection.in_atomic_block:
+            raise
+        logger.warning("a rendered page was not stored: %s", str(error).strip())
+
+
+def _store(key: str, page: Page) -> None:
     new = RenderedPage(key=key, content=page[0], content_type=page[1])
     with transaction.atomic(savepoint=False):
         RenderedPage.objects.bulk_create([new], ignore_conflicts=True)
@@ -178,7 +191,6 @@ def _keep(key: str, page: Page) -> None:
             # locked at once, the rows that stay would be locked, which writes every one of them.
             free = RenderedPage.objects.filter(key__in=old).select_for_update(skip_locked=True)
             RenderedPage.objects.filter(key__in=list(free.values_list("key", flat=True))).delete()
-    RECENT.put(key, page)
 
 
 # What a page of a benchmark may show of its row as it stands there, its own version among it.

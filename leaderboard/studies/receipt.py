@@ -373,9 +373,7 @@ def why_implausible(row: AgentRow | None, of: AgentContext, *, n_ran: int, is_pa
     reference, tasks = found
     _, mine, theirs = np.intersect1d(list(of.names), tasks, assume_unique=True, return_indices=True)
     verified, means, n_trials = reference.on(theirs), row.means[mine], row.n_trials[mine]
-    return implausible(
-        verified, means, n_trials, n_graded=row.n_graded, n_ran=n_ran, is_part=is_part
-    )
+    return implausible(verified, means, n_trials, n_graded=row.n_graded, n_ran=n_ran, is_part=is_part)
 
 
 def _read_reference(benchmark: Benchmark) -> "tuple[Reference, list[int]] | None":

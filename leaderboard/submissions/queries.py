@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Policy, Resubmission, Trust
@@ -488,6 +488,20 @@ def approvals(benchmark: Benchmark, upto: int | None) -> dict[int, int]:
     merged = merged_agents(benchmark, upto) if rows else {}
     # Of several that are one agent by now the last approval counts, for it comes last here.
     return {merged.get(pk, pk): version for pk, version in rows}
+
+
+def first_loads(benchmark: Benchmark, upto: int | None) -> dict[int, int]:
+    """The data version with which results of an agent that operators loaded first counted, by its id.
+
+    Also of those withdrawn or replaced since.
+    """
+    came = _upto(StatusChange.objects.filter(status=Status.ACCEPTED, submission__loaded=True), upto)
+    came = came.filter(submission__agent__benchmark=benchmark).exclude(data_version=None)
+    merged, first = merged_agents(benchmark, upto), dict[int, int]()
+    for pk, version in came.values_list("submission__agent").annotate(first=Min("data_version")):
+        of = merged.get(pk, pk)
+        first[of] = min(version, first.get(of, version))
+    return first
 
 
 def _upto(events: QuerySet[Any], version: int | None) -> QuerySet[Any]:

@@ -331,7 +331,7 @@ def test_a_blank_row_of_a_long_table_is_a_trial_without_a_result(tmp_path):
 
 
 def test_trials_and_failures_of_the_harness_in_a_long_table(tmp_path):
-    text = "agent;task;trial;outcome;valid\nA;x;1;25 %;\nA;x;2;;0\nA;y;1;0,5;1\n"
+    text = "agent;task;trial;outcome;valid\nA;x;1;25 %;\nA;x;2;;0\nA;y;1;50,0%;1\n"
     flat, note = read_table(written(tmp_path / "a.csv", text), as_of=AS_OF)
     np.testing.assert_array_equal(flat.outcome, [0.25, np.nan, 0.5])
     assert (flat.trial.tolist(), flat.valid.tolist()) == ([1, 2, 1], [True, False, True])
@@ -389,6 +389,74 @@ def test_heads_that_mean_agent_task_and_outcome_are_recognised(tmp_path, name, t
         ("A", "y"),
     ]
     assert flat.outcome.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "agents"),
+    [
+        (
+            "Agent;Task;Outcome\nLoop, plan, act (x);x;1\nTree, a, b (y);x;0\n",
+            ["Loop, plan, act (x)", "Tree, a, b (y)"],
+        ),
+        ("Runs, all\n\nAgent;Task;Outcome\nLoop, plan;x;1\nTree, a;x;0\n", ["Loop, plan", "Tree, a"]),
+        ("agent,task,outcome\nA | B | C,x,1\nD | E | F,x,0\n", ["A | B | C", "D | E | F"]),
+        ("agent;task;outcome\nA;x;1,0\nB;x\nB;x;0,0\n", ["A", "B"]),
+    ],
+)
+def test_marks_within_names_are_no_delimiters(tmp_path, text, agents):
+    flat, _ = read_table(written(tmp_path / "a.csv", text), as_of=AS_OF)
+    assert (list(flat.agents), flat.tasks) == (agents, ("x",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "instance_id,model_name_or_path,resolved\nx,A,True\ny,A,False\n",
+        "model_name_or_path,x,y\nA,1,0\n",
+    ],
+)
+def test_rows_of_swe_bench_name_their_model(tmp_path, text):
+    flat, _ = read_table(written(tmp_path / "a.csv", text), as_of=AS_OF)
+    assert (flat.models, outcomes_of(flat)) == (("A",), {("A", "x"): 1.0, ("A", "y"): 0.0})
+
+
+def test_one_version_of_each_agent_is_read(tmp_path):
+    text = "agent,version,task,outcome\nA,1,x,1\nA,,y,0\nB,2,x,0\n"
+    assert read_table(written(tmp_path / "a.csv", text), as_of=AS_OF)[0].n_rows == 3
+
+
+def test_no_name_of_the_real_data_is_refused_in_a_wide_table(real_data, tmp_path):
+    for path in (*real_data.glob("*.csv.gz"), real_data / SOURCE):
+        rows = pd.read_csv(path, dtype=str, keep_default_na=False).drop_duplicates(["agent", "task"])
+        grid(rows).fillna("").to_csv(tmp_path / "a.csv", index=False)
+        flat, _ = read_table(tmp_path / "a.csv", as_of=AS_OF)
+        assert set(flat.agents) == set(rows["agent"]), path
+        assert set(flat.tasks) == set(rows["task"]), path
+
+
+def test_an_unnamed_index_may_stand_beside_a_long_table_or_hold_names(tmp_path):
+    text = "Unnamed: 0,agent,task,outcome\n0,A,x,1\n1,A,y,0\n"
+    assert read_table(written(tmp_path / "a.csv", text), as_of=AS_OF)[0].tasks == ("x", "y")
+    path = written(tmp_path / "b.csv", "Unnamed: 0,x,y\nA,1,0\n")
+    assert read_table(path, TableOptions(columns={"agent": "Unnamed: 0"}), as_of=AS_OF)[0].agents == ("A",)
+
+
+def test_a_pivot_of_pandas_is_read_without_its_first_level(few, tmp_path):
+    pivot = few.pivot(index=["agent", "model"], columns="task", values=["outcome"])
+    path, book = tmp_path / "a.csv", tmp_path / "a.xlsx"
+    for frame in (pivot, pivot.droplevel("model")):
+        frame.to_csv(path)
+        frame.to_excel(book)
+        assert "rows 2 and 3 are both heads" in refusal(path)
+        assert "rows 2 and 3 are both heads" in refusal(book)
+        frame.droplevel(0, axis=1).to_csv(path)
+        assert outcomes_of(read_table(path, as_of=AS_OF)[0]) == in_rows(few)
+
+
+@pytest.mark.parametrize("name", ["test-cost", "totals", "std::sort", "finale", "pass@", "4.5", "C#"])
+def test_names_are_compared_whole(tmp_path, name):
+    flat, _ = read_table(written(tmp_path / "a.csv", f"agent,{name},y\nA,1,0\n"), as_of=AS_OF)
+    assert flat.tasks == (name, "y")
 
 
 @pytest.mark.parametrize("text", ["agent;task;score\nA;x;57,3\nA;y;5\n", "agent;x;y\nA;57.3;5\n"])
@@ -563,12 +631,71 @@ REFUSED = {
             f"agent,x,{head}\nA,1,1\nB,0,0\n",
             f'column "{head}" is neither a task',
         )
-        for head in ("Avg", "Mean score", "pass@1", "Σ")
+        for head in (
+            *(
+                "Avg",
+                "Mean score",
+                "pass@1",
+                "Σ",
+                "Durchschnitt",
+                "Gesamt",
+                "Moyenne",
+                "Resolve Rate",
+                "Avg.",
+            ),
+            *("Score (%)", "% Resolved", "Cost ($)", "AVERAGE()", "Total Score", "pass@5", "std", "Ø", "#"),
+            *("Open source?", "Verified", "seed", "difficulty", "macro_avg", "x_cost", "Output tokens"),
+            *("time_s", "wall_seconds", "Unnamed: 7"),
+        )
     },
     "a sum for an agent": (
         "a.csv",
         "agent;x;y\nA;1;0\nMean;1;0\n",
         'row "Mean" is neither a task nor an agent; delete it',
+    ),
+    "rows and columns beside the results": (
+        "a.csv",
+        "task;A;B;is_hard;A_cost;\nx;1;0;1;0.5;1\nDurchschnitt;1;0;1;0.5;1\nStd;1;0;1;0.5;1\n",
+        'column "is_hard", column "A_cost", column without a head, row "Durchschnitt" and row "Std" are '
+        "neither tasks nor agents; delete them. If each row",
+    ),
+    "many columns of costs": (
+        "a.csv",
+        "agent" + "".join(f",{i},{i}_cost" for i in range(30)) + "\nA" + ",1,0.1" * 30 + "\n",
+        'column "22_cost", column "23_cost" and 6 more are neither tasks nor agents; delete them',
+    ),
+    "two rows of heads": (
+        "a.csv",
+        ",outcome,outcome\ntask,t1,t2\nagent,,\nAda,0,1\n",
+        "rows 2 and 3 are both heads, as pandas writes a pivot; write it without the first level of its "
+        "columns: frame.droplevel(0, axis=1)",
+    ),
+    "two rows of heads, and models": (
+        "a.csv",
+        ",,outcome,outcome\ntask,,t1,t2\nagent,model,,\nAda,m,0,1\n",
+        "rows 2 and 3 are both heads, as pandas",
+    ),
+    "two versions of an agent": (
+        "a.csv",
+        "agent,version,task,outcome\nA,1,x,1\nB,,x,1\nA,2,x,0\nA,2,y,0\nA,3,y,0\nB,1,y,1\n",
+        'a.csv is refused: row 4, version "2": agent "A" has version "1" in row 2, and only one version is '
+        "allowed; give each version its own agent name",
+    ),
+    "two versions of an agent in a wide table": (
+        "a.csv",
+        "agent,Version,run,x\nA,1,a,1\nA,2,b,0\n",
+        'row 3, version "2": agent "A" has version "1" in row 2',
+    ),
+    "a score and a pass": (
+        "a.csv",
+        "agent,task,passed,score\nA,x,1,0.9\n",
+        'outcome: no column is called so; there are "agent", "task", "passed", "score"; say which is meant',
+    ),
+    "a number among percentages": (
+        "a.csv",
+        "agent,task,outcome\nA,x,50%\nA,y,1\nB,x,0\nB,y,0.5\n",
+        '(1) row 3, outcome "1": other results have a percent sign; write this one as a percentage, too (2) '
+        'row 5, outcome "0.5": other',
     ),
     "a pivot": (
         "a.csv",
@@ -619,7 +746,7 @@ REFUSED = {
     "the margins of pandas": (
         "a.csv",
         "agent;x;All\nA;1;1\nAll;1;1\n",
-        '(2) row "All" is neither a',
+        'column "All" and row "All" are neither tasks nor agents; delete them. If each row is one result',
     ),
     "ticks and blanks": (
         "a.csv",

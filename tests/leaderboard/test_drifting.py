@@ -8,14 +8,19 @@ from django.core.management import call_command
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Conflict
-from leaderboard.operations.corrections import confirm
+from leaderboard.operations.corrections import confirm, unload_latest
 from leaderboard.operations.drifting import close_alert, update_alerts
 from leaderboard.operations.models import Alert, Event, JobRun, Notification, RerunRequest
 from leaderboard.operations.reruns import close_due, draw_validation_runs, open_drift_request
+from leaderboard.studies.board_inputs import subset_versions
 from leaderboard.studies.models import DriftCheck
+from leaderboard.studies.queries import active_subset
+from leaderboard.studies.records import Reader
 from leaderboard.submissions.models import Submission
+from selection.history import is_later
 from tests.leaderboard.world import World, token
 from tests.refusals import refused
+from tests.toys import AS_OF, board_of, csv_text, graded, load_text, recomputed
 
 JUMP = 3.0
 
@@ -41,6 +46,32 @@ def deliver_all(world, request):
     for one in request.agents.select_related("agent"):
         world.wait(0.01)
         assert world.run(one.agent.name).status == "fulfilled"
+
+
+def later_agents():
+    """Who came after the version in use was fixed, by name."""
+    benchmark = Benchmark.objects.get()
+    subset = active_subset(benchmark)
+    record = Reader(benchmark).now(subset).record
+    version = subset_versions(subset)[-1]
+    return [name for name, is_so in zip(record.table.agents, is_later(record, version), strict=True) if is_so]
+
+
+def test_results_that_are_loaded_again_bring_no_later_agent(db):
+    """The whole file, and one of its agents; `half` is no founder, as it lacks tasks."""
+    agents = graded(20, 40, seed=3) | {"half": "10" * 10 + "." * 20}
+    benchmark = board_of(csv_text(agents)).benchmark
+    assert active_subset(benchmark) is not None
+    unload_latest(benchmark=benchmark, reason="wrong", as_of=AS_OF)
+    load_text(csv_text(agents))
+    recomputed()
+    assert later_agents() == []
+    load_text(csv_text({"half": "01" * 10, "a00": "1" * 40}), replace=True)
+    recomputed()
+    assert later_agents() == []
+    load_text(csv_text({"new": "1" * 40}))
+    recomputed()
+    assert later_agents() == ["new"]
 
 
 # ------------------------------------------------------------------------------------------- from end to end

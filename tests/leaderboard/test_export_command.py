@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from django.core.management import CommandError, call_command
 
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.studies.demonstration import write_history, write_newcomers
-from leaderboard.terminal.management.commands.export import replacing
+from leaderboard.terminal.management.commands.export import UNFINISHED, replacing
 from selection.cli import main as selection_main
 from tests.leaderboard.test_same_board import second_version
 from tests.toys import csv_text, graded, load_text, only, recomputed, rows_text
@@ -185,6 +187,23 @@ def test_a_file_that_cannot_be_written_is_named():
     target = Path("/proc/out.csv")  # where nobody makes a file
     with pytest.raises(OSError, match=str(target)), replacing(target):
         pass
+
+
+def test_what_a_kill_left_goes_after_a_day(here):
+    """Under another name, too: nightly backups bear the date."""
+    fresh, old, other = (here / name for name in (".bandstand-a.new", ".bandstand-b.new", ".bandstand-site"))
+    for folder in (fresh, old):
+        folder.mkdir()
+        (folder / "2026-01-01.dump").write_text("accounts")
+    other.write_text("a file of a site")
+    day_ago = time.time() - 25 * 60 * 60
+    for path in (old, other):
+        os.utime(path, (day_ago, day_ago))
+    with replacing(here / "2026-01-02.dump") as part:
+        prefix, suffix = UNFINISHED
+        assert part.parent in here.glob(f"{prefix}*{suffix}")
+        part.write_text("whole")
+    assert {*here.iterdir()} == {fresh, other, here / "2026-01-02.dump"}
 
 
 def test_a_hugging_face_data_set(here):

@@ -112,6 +112,26 @@ def test_slices_are_judged_together(board, eve):
     assert n_counted <= 36  # on the easy ones nobody can be far ahead of the best
 
 
+def test_a_held_slice_says_which_tasks_were_judged(board, eve):
+    def part(first, end):
+        return marks("".join("1" if first <= j < end else "." for j in range(N)))
+
+    def sliced(first, end, agent="invented"):
+        rows = part(first, end)
+        (told,) = (one for one in deliver(eve, rows, agent)["warnings"] if "held for review" in one)
+        return told.partition(" (95%")[0]
+
+    def scores(on):
+        return f"held for review: it scores 100.0% on {on}"
+
+    assert sliced(34, N) == scores("18 of the 26 tasks that it ran")
+    assert sliced(16, 34) == scores("33 of the 44 tasks that it ran")  # with those held
+    assert sliced(0, 16) == scores("the 60 tasks that it ran")
+    till = (AS_OF + DAY).isoformat()
+    deliver(eve, part(0, 16), "other", embargo_until=till)
+    assert sliced(34, N, "other") == scores("18 of these 26 tasks")  # what is under embargo does not count
+
+
 def test_a_dry_run_says_so_and_stores_nothing(board, eve):
     receipt = deliver(eve, marks("1" * N), dry_run=True)
     assert receipt["status"] == Status.WAITING

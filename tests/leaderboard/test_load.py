@@ -255,6 +255,8 @@ def test_a_file_that_contradicts_another_one_of_the_same_load_names_it(db):
     files = {"one.csv": flat_of(csv_text({"a": "10"})), "two.csv": flat_of(csv_text({"a": ".1", "b": "1"}))}
     with pytest.raises(Faulty, match=r"^two\.csv contradicts one\.csv\. Nothing was stored") as refused:
         load(flat=files, slug="toy", as_of=AS_OF)
+    second_run = "Is this a second run? Number it in the column trial, or label it in the column run."
+    assert str(refused.value).endswith(second_run)
     (fault,) = refused.value.faults
     assert str(fault).startswith(
         "row 1, outcome \"1\": is in one.csv as 0 for agent 'a', task 't01', trial 1;"

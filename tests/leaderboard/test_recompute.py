@@ -272,7 +272,7 @@ def test_scores_that_were_kept_give_the_board_that_fresh_ones_give(toy, read):
     assert not kept.stale
     for name in ("means", "n_valid", "trial_variances", "n_trials"):
         np.testing.assert_array_equal(getattr(kept.record.table, name), getattr(fresh.record.table, name))
-    for name in ("n_places", "n_gaps", "asked", "arrival", "completed", "latest", "complete", "costs"):
+    for name in ("n_places", "n_gaps", "asked", "arrival", "completed", "settled", "complete", "costs"):
         np.testing.assert_array_equal(getattr(kept.record, name), getattr(fresh.record, name))
     assert kept.record.repeats == fresh.record.repeats
     assert recompute(benchmark=toy, as_of=AS_OF) == (board, False)

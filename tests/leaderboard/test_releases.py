@@ -9,7 +9,8 @@ from django.db import connection
 from django.test import Client
 
 from leaderboard.boards.models import Board
-from leaderboard.boards.queries import standings_of
+from leaderboard.boards.queries import entries_of, standings_of
+from leaderboard.boards.stored import stored_digest
 from leaderboard.operations.services import recompute
 from leaderboard.schema import mismatch
 from leaderboard.studies.models import ESTIMATOR_VERSION
@@ -35,6 +36,7 @@ def test_what_a_release_stored_is_migrated_read_and_computed_anew(file):
         assert [board.digest for board in boards] == told["boards"]
         for board in boards:
             assert standings_of(board).agents
+            assert stored_digest(board, entries_of(board)) == board.digest
             assert Client().get(f"/b/toy/v{board.number}").status_code == 200
         _, is_new = recompute(benchmark=boards[0].benchmark, as_of=AS_OF)
         assert is_new == (told["estimator_version"] != ESTIMATOR_VERSION)

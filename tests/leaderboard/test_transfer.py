@@ -3,6 +3,7 @@
 import json
 import stat
 import zipfile
+from datetime import timedelta
 
 import pytest
 from django.apps import apps
@@ -14,13 +15,18 @@ from django.test import Client
 
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.queries import standings_of
-from leaderboard.catalog.models import Agent, Benchmark, Membership, Scaffold, Task
+from leaderboard.boards.queries import entries_of, standings_of
+from leaderboard.boards.signing import digest
+from leaderboard.boards.stored import stored_digest
+from leaderboard.catalog.models import Agent, Benchmark, Membership, Policy, Scaffold, Task
 from leaderboard.operations.corrections import verify
+from leaderboard.operations.erasing import erase_agent
 from leaderboard.operations.models import Assignment, Reselection, Webhook
+from leaderboard.operations.naming import agent_named
 from leaderboard.operations.services import recompute
 from leaderboard.operations.transfer import BY_NUMBER, NAMED, PATHS, rows_of
 from leaderboard.studies.models import StagedStudy
+from leaderboard.studies.rules import policy_values
 from leaderboard.submissions.models import Status, Submission
 from tests.leaderboard.api.deliver import body, send, token_for
 from tests.toys import AS_OF, csv_text, in_subset, load_text, moved, only, passing, recomputed
@@ -191,10 +197,7 @@ def test_what_cannot_move_is_refused_in_one_line(tmp_path):
 def test_a_file_that_was_tampered_with_changes_no_other_benchmark(tmp_path):
     load_text(csv_text({"a": "10"}))
     recomputed()
-    file = tmp_path / "toy.zip"
-    call_command("export-benchmark", "toy", str(file))
-    with zipfile.ZipFile(file) as archive:
-        parts = {name: archive.read(name).decode() for name in archive.namelist()}
+    file, parts = tmp_path / "toy.zip", exported(tmp_path)
     forget()
     other = Benchmark.objects.get()
     before, furthest = list(rows_of(Submission, other).values()), furthest_id(Submission)
@@ -226,6 +229,92 @@ def test_a_file_that_was_tampered_with_changes_no_other_benchmark(tmp_path):
     assert furthest <= furthest_id(Submission) < furthest + 10
     call_command("import-benchmark", str(file))
     assert Submission.objects.count() == 2
+
+
+def exported(tmp_path):
+    call_command("export-benchmark", "toy", str(tmp_path / "toy.zip"))
+    with zipfile.ZipFile(tmp_path / "toy.zip") as archive:
+        return {name: archive.read(name).decode() for name in archive.namelist()}
+
+
+def with_row(parts, model, number, **values):
+    """The file with other texts in one row of a table; a function makes one of the text that is there."""
+    lines = parts[model._meta.db_table].splitlines()
+    names = [field.name for field in model._meta.concrete_fields]
+    row = dict(zip(names, lines[number].split("\t"), strict=True))
+    made = {name: value(row[name]) if callable(value) else value for name, value in values.items()}
+    assert all(row[name] != value for name, value in made.items())
+    lines[number] = "\t".join((row | made).values())
+    return zipped(parts | {model._meta.db_table: "\n".join(lines) + "\n"})
+
+
+def refused_as(tmp_path, content):
+    (tmp_path / "bad.zip").write_bytes(content)
+    with pytest.raises(CommandError) as refused:
+        call_command("import-benchmark", str(tmp_path / "bad.zip"))
+    assert not Benchmark.objects.filter(slug="toy").exists()
+    return str(refused.value)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_falsified_board_is_refused(tmp_path):
+    load_text(csv_text({"a": "1" * 20, "b": "01" * 10}))
+    recomputed()
+    erase_agent(agent=agent_named(Benchmark.objects.get(), "a"), by=None, reason="asked for", as_of=AS_OF)
+    later = recomputed(as_of=AS_OF + timedelta(hours=1))
+    erased, named = (entry.name for entry in later.entries.order_by("position"))
+    parts = exported(tmp_path)
+    forget()
+    for content in (
+        with_row(parts, Entry, -2, line=lambda text: text.replace('"score": 1.0', '"score": 0.9')),
+        with_row(parts, Entry, -1, name=erased),
+        with_row(parts, Entry, -1, name="c", line=lambda text: f'{{"agent": "{named}", {text[1:]}'),
+        with_row(parts, Board, -1, digest="0" * 64),
+        with_row(parts, Policy, 0, band_lo="0.2"),
+    ):
+        assert refused_as(tmp_path, content).startswith("Board 2 does not match its digest: ")
+    call_command("import-benchmark", str(tmp_path / "toy.zip"))
+    boards = Board.objects.filter(benchmark__slug="toy").order_by("number")
+    matches = [stored_digest(board, entries_of(board)) == board.digest for board in boards]
+    assert matches == [False, True]  # the first speaks for the name that was erased
+
+
+def test_a_fraction_that_the_database_gives_back_as_a_whole_number_keeps_its_digest():
+    board = Board(content={"subset": None}, policy=Policy())
+    published = digest(
+        policy=policy_values(board.policy), subset=None, agents=[{"agent": "a", "n_tokens": 3e16}]
+    )
+    assert stored_digest(board, [Entry(name="a", line={"n_tokens": 3 * 10**16})]) == published
+
+
+@pytest.mark.django_db(transaction=True)
+def test_names_that_load_would_refuse_are_refused(tmp_path):
+    load_text(csv_text({"a": "10"}))
+    recomputed()
+    parts = exported(tmp_path)
+    forget()
+    unseen = "a name has no invisible character U+202E (character 2)"
+    for model, field, value, told in (
+        (Task, "name", "t\u202e1", rf'task.name "t\u202e1": {unseen}'),
+        (Task, "category", "t\u202e1", rf'task.category "t\u202e1": {unseen}'),
+        (Agent, "name", "", 'agent.name "": a name is not empty'),
+        (Agent, "version", "x  y", 'agent.version "x  y": a name has one space between words (character 3)'),
+        (Benchmark, "title", "T\u202e\x07", rf'benchmark.title "T\u202e\x07": {unseen}'),
+        (Benchmark, "title", "", 'benchmark.title "": This field cannot be blank.'),
+        (Benchmark, "url", "javascript:alert(1)", 'benchmark.url "javascript:alert(1)": Enter a valid URL.'),
+    ):
+        assert_names_are_refused(tmp_path, with_row(parts, model, 0, **{field: value}), told)
+    for kind, name in (("scaffold", "Loop"), ("model", "Model a")):
+        about = parts["about.json"].replace(f'"{name}"', f'" {name}"')
+        told = f'{kind}.name " {name}": a name neither begins nor ends with white space'
+        assert_names_are_refused(tmp_path, zipped(parts | {"about.json": about}), told)
+    assert not Scaffold.objects.filter(name=" Loop").exists()
+
+
+def assert_names_are_refused(tmp_path, content, told):
+    first, *lines = refused_as(tmp_path, content).splitlines()
+    assert first == "The file breaks rules for names. Nothing was stored."
+    assert told in [line.strip() for line in lines]
 
 
 @pytest.mark.django_db(transaction=True)

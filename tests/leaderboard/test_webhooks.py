@@ -450,6 +450,7 @@ class TestCommand:
         "arguments",
         [
             ("--add", "http://hooks.example/"),
+            ("--add", ""),
             ("--disable", "99", "--reason", "x"),
             ("--send-again", "99"),
         ],

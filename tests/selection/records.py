@@ -79,6 +79,7 @@ def record_of(
         asked=wanted,
         operator=operator,
         arrival=np.arange(n_agents),
+        first=np.arange(n_agents),
         completed=np.where(valid.all(axis=1), np.arange(n_agents), -1),
         settled=np.arange(n_agents),
         complete=np.zeros(n_agents, bool),

@@ -21,10 +21,10 @@ REAL = {
 }
 
 
-def judged(verified, means, *, n_trials=1, n_graded=0, is_pass_fail=True):
+def judged(verified, means, *, n_trials=1, n_graded=0, is_pass_fail=True, **more):
     found = reference(np.array(verified, float), is_pass_fail=is_pass_fail)
     means = np.array(means, float)
-    return implausible(found, means, np.full(means.shape, float(n_trials)), n_graded=n_graded)
+    return implausible(found, means, np.full(means.shape, float(n_trials)), n_graded=n_graded, **more)
 
 
 def test_the_lower_end_is_wilsons():
@@ -70,6 +70,19 @@ def test_on_the_tasks_that_it_ran_alone():
     assert judged(LADDER, some) == ""
     some[10:30] = 1.0
     assert "on the 30 tasks that it ran" in judged(LADDER, some)
+
+
+@pytest.mark.parametrize(
+    ("more", "tasks"),
+    [
+        ({"n_ran": 40}, "the 40 tasks that it ran"),
+        ({"n_ran": 1200}, "40 of the 1,200 tasks that it ran"),
+        ({"n_ran": 40, "is_part": True}, "these 40 tasks"),
+        ({"n_ran": 44, "is_part": True}, "40 of these 44 tasks"),
+    ],
+)
+def test_the_tasks_that_were_judged_are_counted(more, tasks):
+    assert judged(LADDER, [1.0] * 40, **more).startswith(f"it scores 100.0% on {tasks} (95% interval from ")
 
 
 def test_failures_where_all_fail_are_plausible():

@@ -68,8 +68,9 @@ def without_last(record):
     per_agent = {
         name: getattr(record, name)[rows]
         for name in (
-            "about", "n_places", "n_gaps", "n_invalid", "asked", "operator", "arrival", "completed", "settled",
-            "complete", "voice", "costs", "n_tokens", "seconds", "n_deliveries", "repeats", "condition",
+            "about", "n_places", "n_gaps", "n_invalid", "asked", "operator", "arrival", "first", "completed",
+            "settled", "complete", "voice", "costs", "n_tokens", "seconds", "n_deliveries", "repeats",
+            "condition",
         )
     }  # fmt: skip
     return replace(record, table=table, **per_agent)

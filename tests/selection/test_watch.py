@@ -18,6 +18,7 @@ from analytics.record import About, Counting, Record
 from analytics.record.alike import Repeats
 from selection.bands import mid_range
 from selection.errors import SelectionError
+from selection.history import is_later
 from selection.prior import PriorDecisions, Promise
 from selection.rules import Rules
 from selection.watch import NO_SUBSET, findings
@@ -62,8 +63,8 @@ def table_of(outcomes, *, days=None, scaffolds=None, n_valid=None, **moments):
     )
 
 
-def record_of(table, *, n_invalid=None, n_places=None, costs=None):
-    """A file's record of a table."""
+def record_of(table, *, n_invalid=None, n_places=None, costs=None, arrival=0, first=0):
+    """A file's record of a table, of which all came with one delivery, and once before with the first."""
     shape = table.means.shape
     places = table.n_valid if n_places is None else n_places
     return Record(
@@ -77,7 +78,8 @@ def record_of(table, *, n_invalid=None, n_places=None, costs=None):
         n_invalid=np.zeros(shape, np.int32) if n_invalid is None else n_invalid,
         asked=np.ones(shape, np.bool_),
         operator=np.ones(shape[0], np.bool_),
-        arrival=np.zeros(shape[0], np.int64),
+        arrival=np.full(shape[0], arrival, np.int64),
+        first=np.full(shape[0], first, np.int64),
         completed=np.zeros(shape[0], np.int64),
         settled=np.zeros(shape[0], np.int64),
         complete=table.complete(),
@@ -458,9 +460,34 @@ def test_a_later_delivery_is_later_whatever_its_date():
     table = table_of(board(30))
     record = record_of(table)
     version = replay_record(record, Rules()).version
-    early = replace(record, arrival=np.where(np.arange(30) < 3, 1, 0))  # dated before S, delivered after it
-    found = findings(early, Rules(), PriorDecisions(subsets=(replace(version, arrival=0),)))
-    assert found.n_later == 3 + 15
+    chosen_from = version.chosen_from[3:]
+    late = np.where(np.arange(30) < 3, 1, 0)  # dated before S, delivered after it
+    early = replace(record, arrival=late, first=late)
+    prior = PriorDecisions(subsets=(replace(version, arrival=0, chosen_from=chosen_from),))
+    assert findings(early, Rules(), prior).n_later == 3 + 15
+
+
+def test_results_that_were_loaded_again_leave_an_agent_where_it_was():
+    """S was fixed by delivery 1, and all was delivered again with 3: by an operator, by submitters."""
+    table = table_of(board(30))
+    chosen = replay_record(record_of(table), Rules()).version
+    version = replace(chosen, arrival=1, fixed_on=START + timedelta(days=99))
+    record = record_of(table, arrival=3, first=1)
+    agents = np.array(table.agents)
+
+    def later(record):
+        return agents[is_later(record, version)].tolist()
+
+    founders = list(version.chosen_from)
+    others = [name for name in table.agents if name not in founders]
+    assert (len(founders), len(others)) == (15, 15)
+    assert later(record) == []
+    # a first delivery of a submitter that was taken back is none; a founder stays one while it is complete
+    submitted = replace(record, operator=np.zeros(30, np.bool_))
+    assert later(submitted) == others
+    gone = replace(submitted, complete=agents != founders[0])
+    assert later(gone) == sorted([founders[0], *others])
+    assert later(replace(record, complete=agents != founders[0])) == []
 
 
 def test_without_a_version_nothing_is_watched():

@@ -35,14 +35,19 @@ def abilities_at_random(seed=3):
     return outcomes[np.random.default_rng(seed).permutation(N)]
 
 
+def came_with(record, arrival):
+    """The record whose agents were complete with their first delivery, the only one."""
+    return replace(record, arrival=arrival, first=arrival, completed=arrival)
+
+
 @pytest.fixture(scope="module")
 def later():
     """Fifteen founders in one delivery, then an agent a delivery, and the version chosen from the first."""
     with threadpool_limits(1, user_api="blas"):
         record = record_of(abilities_at_random(), dates=DAYS, submitted=range(N_FOUNDERS, N))
-        version = replay(replace(record, arrival=np.zeros(N, int), completed=np.zeros(N, int)), RULES).version
+        version = replay(came_with(record, np.zeros(N, int)), RULES).version
     arrival = np.where(np.arange(N) < N_FOUNDERS, 0, np.arange(N))
-    return replace(record, arrival=arrival, completed=arrival), replace(version, arrival=0)
+    return came_with(record, arrival), replace(version, arrival=0)
 
 
 def columns(record, version):

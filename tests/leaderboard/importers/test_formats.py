@@ -141,7 +141,10 @@ def test_what_is_meant_to_be_flat_has_the_faults_of_a_flat_file(refusal, tmp_pat
 
 def test_a_flat_file_says_itself_who_ran_it(refusal, tmp_path):
     path = shapes.write(tmp_path / "x.csv", csv_text({"a": "10"}))
-    assert "model: is said by a column of a flat file; leave --model out" in refusal(path, model="M")
+    for column in ("agent", "model", "run", "version"):
+        states = f"{column}: a flat file states it in each row: add or change the column {column}, and leave"
+        assert f"{states} --{column} out" in refusal(path, **{column: "M"})
+    assert "metric: a flat file has one outcome a row; leave --metric out" in refusal(path, metric="M")
 
 
 def test_what_is_stated_counts_before_what_a_file_names(read, tmp_path):

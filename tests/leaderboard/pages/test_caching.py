@@ -25,6 +25,7 @@ from leaderboard.pages.models import RenderedPage
 from leaderboard.studies.models import DriftCheck, VarianceStudy
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.desk import person
+from tests.leaderboard.test_full_disk import full_disk
 from tests.toys import AS_OF, csv_text, ladder, load_text
 
 REASONED = {"reason": "the harness was broken", "as_of": AS_OF}
@@ -501,6 +502,20 @@ def test_a_connection_that_broke_while_it_was_idle_is_replaced():
     recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
     connection.connection.close()
     assert caching.state_of("toy", None)[0] == Board.objects.get().pk
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_page_that_cannot_be_stored_is_sent_and_remembered(caplog):
+    load_text(csv_text(ladder(3, 20)))
+    recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
+    viewed = Viewed()
+    with full_disk("pages_renderedpage"):
+        pages = [viewed.get().content.decode() for _ in range(2)]
+    assert pages == [TEXT] * 2
+    assert (viewed.n, kept()) == (1, set())
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage().startswith("a rendered page was not stored: could not extend file")
 
 
 @pytest.mark.django_db(transaction=True)

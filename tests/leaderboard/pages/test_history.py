@@ -144,6 +144,15 @@ class TestSince:
         assert corrected[1] == "1 agent had results or costs corrected."
         assert "1 agent had results or costs corrected." in text_of(client.get("/b/toy/v3?since=2"))
 
+    def test_results_that_were_loaded_again_are_no_correction(self, client, two):
+        gone = Submission.objects.filter(agent__name="a02")
+        unload(uuids=[gone.get().uuid], reason="again", as_of=AS_OF)
+        load_text(csv_text({"a02": "1" * 10 + "0" * 10}))
+        recomputed()
+        assert len(set(Board.objects.values_list("digest", flat=True))) == 2
+        for page in ("history", "v3?since=2"):
+            assert "corrected" not in text_of(client.get(f"/b/toy/{page}"))
+
     def test_a_renamed_agent_neither_comes_nor_goes(self, client, two):
         Agent.objects.filter(name="a00").update(name="renamed")
         withdraw("best")

@@ -20,6 +20,7 @@ from django.core.management.base import CommandError
 from leaderboard.catalog.models import Agent, Visibility
 from leaderboard.pages.site import MANIFEST, Site, write_site
 from leaderboard.terminal.management.commands.site import replacing_folder
+from tests.leaderboard.importers import shapes
 from tests.toys import ladder
 
 ROOT = Path(__file__).parents[3]
@@ -142,6 +143,16 @@ def test_what_cannot_be_written_is_refused(run, toy, tmp_path):
         run("site", "toy", "--url", "https://a.example/?q=1")
     with pytest.raises(CommandError, match=r"File not found: results\.csv\."):
         run("site", "results.csv")
+    report = shapes.write(tmp_path / "runs" / "a.json", shapes.swe_report(resolved_ids=["t"]))
+    for source, what in ((report.parent, "is a folder"), (report, "has the format swe-bench")):
+        with pytest.raises(CommandError) as refused:
+            run("site", str(source))
+        assert str(refused.value).splitlines() == [
+            f"{source} {what}. Load it into a benchmark first:",
+            f"  manage.py load {source} --benchmark NAME",
+            "  manage.py recompute NAME",
+            "  manage.py site NAME",
+        ]
     with pytest.raises(CommandError, match=r"--set is for a file\. Type: manage.py policy toy --set"):
         run("site", "toy", "--out", str(tmp_path / "site"), "--set", "missing=zero")
     with pytest.raises(CommandError, match="There is no benchmark 'other'"):
@@ -213,7 +224,7 @@ def test_no_text_of_a_submitter_becomes_an_address(publish, tmp_path):
 
 
 def test_what_a_kill_left_goes_after_a_day(tmp_path):
-    out, fresh, old = tmp_path / "site", tmp_path / ".site-a.new", tmp_path / ".site-b.new"
+    out, fresh, old = tmp_path / "site", tmp_path / ".bandstand-a.new", tmp_path / ".bandstand-b.new"
     for folder in (fresh, old):
         (folder / "new").mkdir(parents=True)
     day_ago = time.time() - 25 * 60 * 60

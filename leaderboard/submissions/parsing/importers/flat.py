@@ -25,8 +25,7 @@ def import_flat(
     name = source.called
     set_fields = [field for field, value in vars(options).items() if value is not None]
     if set_fields:
-        rule = "is said by a column of a flat file; leave {} out"
-        faults = [Fault(None, field, None, rule.format(options.place(field))) for field in set_fields]
+        faults = [Fault(None, field, None, _to_state(field, options.place(field))) for field in set_fields]
         raise faulty_file(name, faults)
     try:
         read, note = read_outcomes(
@@ -44,6 +43,13 @@ def import_flat(
         faults = [replace(fault, rule=f"{fault.rule} (in {name})") for fault in refusal.faults]
         raise Faulty(str(refusal), faults=tuple(faults), n_faults=refusal.n_faults) from None
     return Imported(read, "flat", [note] if note else [], name)
+
+
+def _to_state(field: str, place: str) -> str:
+    """Say where a flat file states what was said beside it."""
+    if field in ("metric", "filter"):
+        return f"a flat file has one outcome a row; leave {place} out"
+    return f"a flat file states it in each row: add or change the column {field}, and leave {place} out"
 
 
 def is_workbook(name: str, data: bytes) -> bool:

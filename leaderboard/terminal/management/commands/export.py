@@ -4,8 +4,9 @@ import shutil
 import tempfile
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import time
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -21,6 +22,8 @@ from leaderboard.submissions.export.streams import FORMATS, write_dataset
 from leaderboard.terminal.command import USAGE, BenchmarkCommand, file_path
 
 FOLDERS = ("every-eval-ever", "hugging-face")
+UNFINISHED = (".bandstand-", ".new")  # how the name of a folder begins and ends in which a command writes
+LONGEST = 24 * 60 * 60  # seconds that it may take
 
 
 class Command(BenchmarkCommand):
@@ -102,16 +105,28 @@ def board_lines(benchmark: Benchmark) -> Mapping[str, Mapping[str, Any]]:
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
     """Give a path to write to, a file or a folder, that becomes `target` in the end, whole."""
-    try:
-        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    except OSError as error:
-        error.filename = str(target)  # not that of the folder beside it
-        raise
-    try:
+    with folder_beside(target) as folder:
         part = folder / target.name
         yield part
         if target.is_dir():
             target.rename(folder / "replaced")  # a folder takes the place of none that is not empty
         os.replace(part, target)
+
+
+@contextmanager
+def folder_beside(target: Path) -> Iterator[Path]:
+    """A new folder beside `target`, gone in the end; what a kill left there goes after a day."""
+    prefix, suffix = UNFINISHED
+    for left in target.parent.glob(f"{prefix}*{suffix}"):
+        with suppress(OSError):
+            if time() - left.stat().st_mtime > LONGEST:
+                shutil.rmtree(left)
+    try:
+        folder = Path(tempfile.mkdtemp(suffix, prefix, target.parent))
+    except OSError as error:
+        error.filename = str(target)  # not that of the folder beside it
+        raise
+    try:
+        yield folder
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,15 +1,13 @@
 import fcntl
 import os
-import shutil
+import shlex
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from glob import escape
 from io import StringIO
 from pathlib import Path
-from tempfile import mkdtemp
-from time import monotonic, time
+from time import monotonic
 from typing import Any
 
 from django.core.management import call_command
@@ -25,12 +23,13 @@ from leaderboard.operations.services import measure_variance, recompute
 from leaderboard.pages.site import MANIFEST, write_site
 from leaderboard.studies.answers import progress_bar, words
 from leaderboard.submissions.parsing.envelope import is_address
-from leaderboard.submissions.parsing.flat import add_table_options, table_options
-from leaderboard.terminal.command import USAGE, ServiceCommand, file_path
+from leaderboard.submissions.parsing.flat import TableOptions, add_table_options, table_options
+from leaderboard.submissions.parsing.importers import FLAT, sniff
+from leaderboard.terminal.command import USAGE, ServiceCommand, file_path, reading
 from leaderboard.terminal.management.commands.demo import load_file
+from leaderboard.terminal.management.commands.export import folder_beside
+from leaderboard.terminal.management.commands.load import OUTCOMES
 from leaderboard.terminal.management.commands.recompute import board_text
-
-LONGEST = 24 * 60 * 60  # seconds that writing a site may take
 
 
 class Command(ServiceCommand):
@@ -75,14 +74,9 @@ class Command(ServiceCommand):
             )
         if Path(source).is_file():
             table = table_options(options, benchmark=benchmark)
-            settings = [*(options["set"] or ())]
-            fields = {setting.partition("=")[0] for setting in settings}
-            if "missing" in fields and "universe" not in fields:  # the data decide both, or none
-                settings.append("universe=all")
-            slug = load_file(Path(source), table, only, self.stdout, settings)
-            if settings:
-                self._call("policy", slug, "--set", *settings)
-            chosen = self._computed(slug)
+            chosen = self._loaded(Path(source), table, only, [*(options["set"] or ())])
+        elif Path(source).is_dir() and not Benchmark.objects.filter(slug=source).exists():
+            raise to_load(source, "is a folder")
         elif Path(source).name != source or Path(source).suffix:
             raise CommandError(
                 f"File not found: {source}. Give a file of outcomes or the name of a benchmark.",
@@ -105,6 +99,17 @@ class Command(ServiceCommand):
                 raise CommandError(f"{chosen} has no board yet. Next: {PROGRAM} recompute {chosen}") from None
         self.stdout.write(f"Wrote {n:,} files in {monotonic() - started:.0f} s. Open {out / 'index.html'}.")
 
+    def _loaded(self, file: Path, table: TableOptions, only: str | None, settings: list[str]) -> Benchmark:
+        if not table.is_given:
+            check_format(file)
+        fields = {setting.partition("=")[0] for setting in settings}
+        if "missing" in fields and "universe" not in fields:  # the data decide both, or none
+            settings.append("universe=all")
+        slug = load_file(file, table, only, self.stdout, settings)
+        if settings:
+            self._call("policy", slug, "--set", *settings)
+        return self._computed(slug)
+
     def _call(self, *arguments: str) -> None:
         """Call a command, and print what it says but for next steps in a database that goes."""
         out = StringIO()
@@ -122,6 +127,21 @@ class Command(ServiceCommand):
             command = partial(set_command, slug)
             self.stdout.write(f"No agent is ranked yet. {words.next_step_text(standings, command)}")
         return benchmark
+
+
+def check_format(file: Path) -> None:
+    """Refuse what another project wrote."""
+    with reading(file, OUTCOMES):
+        found = sniff(file)
+    if found not in (None, FLAT):
+        raise to_load(str(file), f"has the format {found}")
+
+
+def to_load(source: str, what: str) -> CommandError:
+    """Say how a source gets a site that `load` alone reads."""
+    steps = (f"load {shlex.quote(source)} --benchmark NAME", "recompute NAME", "site NAME")
+    lines = "".join(f"\n  {PROGRAM} {step}" for step in steps)
+    return CommandError(f"{source} {what}. Load it into a benchmark first:{lines}", returncode=USAGE)
 
 
 def check_replaceable(out: Path) -> None:
@@ -145,11 +165,7 @@ def check_replaceable(out: Path) -> None:
 def replacing_folder(out: Path) -> Iterator[Path]:
     """A new folder that replaces the old one only once it is whole; what a kill left is removed, too."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    for left in out.parent.glob(f".{escape(out.name)}-*.new"):
-        if time() - left.stat().st_mtime > LONGEST:
-            shutil.rmtree(left, ignore_errors=True)
-    temporary = Path(mkdtemp(prefix=f".{out.name}-", suffix=".new", dir=out.parent))
-    try:
+    with folder_beside(out) as temporary:
         new, old = temporary / "new", temporary / "old"
         new.mkdir()
         yield new
@@ -158,8 +174,6 @@ def replacing_folder(out: Path) -> Iterator[Path]:
             if out.exists():
                 out.rename(old)
             new.rename(out)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextmanager

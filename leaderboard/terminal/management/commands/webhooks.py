@@ -29,7 +29,7 @@ class Command(BenchmarkCommand):
         parser.add_argument("--reason", default="", help="why; it is kept")
 
     def handle(self, *, benchmark: Benchmark, events: list[str] | None, reason: str, **options: Any) -> None:
-        if options["add"]:
+        if options["add"] is not None:
             self.add(benchmark, options["add"], events, reason)
         elif options["disable"] is not None:
             webhook = webhook_of(benchmark, options["disable"])
