@@ -323,10 +323,10 @@ def _check_versions(texts: Any, rows: RowNumbers) -> list[Fault]:
     head = next((name for name in texts if _snake_case(name) == "version"), None)
     if head is None:
         return []
-    stated = texts[["agent", head]].assign(row=rows)[texts[head] != ""].drop_duplicates(["agent", head])
-    first = stated.drop_duplicates("agent").set_index("agent")
+    versions = texts[["agent", head]].assign(row=rows)[texts[head] != ""].drop_duplicates(["agent", head])
+    first = versions.drop_duplicates("agent").set_index("agent")
     faults = []
-    second = stated[stated.duplicated("agent")].drop_duplicates("agent")
+    second = versions[versions.duplicated("agent")].drop_duplicates("agent")
     for agent, version, row in second.to_numpy().tolist():
         other, earlier = first.loc[agent]
         rule = f"agent {quoted(agent)} has version {quoted(other)} in row {earlier}, and only one version is"
