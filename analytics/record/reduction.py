@@ -369,6 +369,8 @@ def _settled(
     a failure was from the first delivery on. So nobody comes later by delivering more of the same.
     """
     several = numbers["n_deliveries"] > 1
+    if counted.rows.came_with is not None:
+        several[counted.rows.agent[counted.rows.came_with != counted.rows.delivery]] = True
     counted, delivered = (
         one.where(one.has_outcome & several[one.rows.agent]) for one in (counted, delivered)
     )
@@ -376,7 +378,8 @@ def _settled(
     by_arrival = np.argsort(frame.arrivals, kind="stable")
     now, since = np.full(np.prod(shape), np.nan), np.full(np.prod(shape), NEVER)
     for slots in (counted, delivered):
-        code = slots.slot * n_deliveries + np.argsort(by_arrival)[slots.rows.delivery]
+        came_with = slots.rows.delivery if slots.rows.came_with is None else slots.rows.came_with
+        code = slots.slot * n_deliveries + np.argsort(by_arrival)[came_with]
         code, place = np.unique(code, return_inverse=True)
         total = np.bincount(place, np.where(slots.rows.valid, slots.rows.outcome, 0.0), code.size)
         n, (slot, when) = np.bincount(place, minlength=code.size), np.divmod(code, n_deliveries)

@@ -138,6 +138,8 @@ class Rows:
     cost_usd, n_tokens, seconds: of the trial; NaN where not stated.
     human, human_probability: what people say that the outcome is, NaN where nobody was asked; with which
         probability they were.
+    came_with: position of the delivery with which an outcome came that stands in the place of a failure of an
+        earlier one, `delivery`; by default each came with that.
     """
 
     agent: CodeArray
@@ -153,6 +155,7 @@ class Rows:
     seconds: FloatArray | None = None
     human: FloatArray | None = None
     human_probability: FloatArray | None = None
+    came_with: CodeArray | None = None
 
     @property
     def n_rows(self) -> int:

@@ -344,7 +344,10 @@ def _source(
         (one.submission.pk for _, one in flat if one.withdrawn),
     )
     table = table.filter(pc.is_in(table["task"], pa.array(list(names), pa.int32())))
-    delivery = positions(table["submission"], [one.submission.pk for _, one in flat])
+    ids = [one.submission.pk for _, one in flat]
+    delivery, came_with = positions(table["submission"], ids), None
+    if "came_with" in table.column_names:
+        came_with = positions(pc.coalesce(table["came_with"], table["submission"]), ids)
     rows = rows_of(
         table,
         list(names),
@@ -357,7 +360,7 @@ def _source(
     measured = [name for name in LABELS if table[name].null_count < table.num_rows]
     measured += ["cost_usd", "n_tokens", "seconds"]
     return {
-        "rows": replace(rows, **{name: _numbers(table[name]) for name in measured}),
+        "rows": replace(rows, came_with=came_with, **{name: _numbers(table[name]) for name in measured}),
         "n_agents": len(delivered),
         "tasks": list(names.values()),
         "settings": [facets for facets, _ in settings],

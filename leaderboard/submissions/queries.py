@@ -189,7 +189,7 @@ def measured_outcomes_of(submissions: Iterable[int], withdrawn: Iterable[int] = 
     Those that are `withdrawn` come as they were delivered: they stand in the place of none.
     """
     measured, gone = without_superseded(_measured(list(submissions))), list(withdrawn)
-    return pa.concat_tables([measured, _measured(gone)]) if gone else measured
+    return pa.concat_tables([measured, _measured(gone)], promote_options="permissive") if gone else measured
 
 
 def _measured(submissions: list[int]) -> pa.Table:

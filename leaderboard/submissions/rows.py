@@ -56,7 +56,8 @@ def without_superseded(rows: pa.Table) -> pa.Table:
     """Let an outcome that was delivered again stand in the place of the failure of the harness.
 
     Of the rows of one key, in order of delivery, only the last is kept. Where it is valid it gets the first
-    one's `submission`, so that it comes in the order in which its trial was asked for.
+    one's `submission`, so that it comes in the order in which its trial was asked for; its own is in
+    `came_with`, a column that is there where some row was left out.
     """
     if pc.all(rows["valid"]).as_py() in (True, None):
         return rows  # a key is free for another delivery after an invalid outcome only
@@ -71,7 +72,7 @@ def without_superseded(rows: pa.Table) -> pa.Table:
     last = rows.take(ends["row_max"])
     first = rows["submission"].take(ends["row_min"])
     submission = pc.if_else(last["valid"], first, last["submission"])
-    return last.set_column(0, "submission", submission)
+    return last.set_column(0, "submission", submission).append_column("came_with", last["submission"])
 
 
 def ran_again(gone: pa.Table, standing: pa.Table, own: Collection[int]) -> bool:

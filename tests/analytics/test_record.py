@@ -372,6 +372,18 @@ def test_an_original_that_delivers_more_of_the_same_stays_one():
     assert made([*late, *copy], n_tasks=40, deliveries=deliveries, about=vouched).copy_of == ("", "a00")
 
 
+def test_an_outcome_comes_with_the_delivery_that_held_it():
+    """The first agent's run at 1 was lost; what stands in its place since 3 is the second agent's of 2."""
+    outcomes = [task % 3 == 0 for task in range(40)]
+    deliveries = [self_run(arrival=1), self_run(1, arrival=2), self_run(arrival=3)]
+    rows = rows_of([*full(0, outcomes, 1, 0, 0), *full(1, outcomes, 1, 0, 1)], deliveries)
+    given = {"tasks": [f"t{j:03}" for j in range(40)], "settings": [PLAIN], "deliveries": deliveries}
+    for came_with, copies in ((None, ("", "a00")), (np.where(rows.agent == 0, 2, 1), ("a01", ""))):
+        came = replace(rows, came_with=came_with)
+        result = Record.of(owned(agents(2), deliveries), came, counting=Counting(), **given)
+        assert result.copy_of == copies
+
+
 def test_what_an_agent_ran_before_it_copied_is_not_what_it_has_now():
     """Its own run at 1 differs on three of ten tasks; the last delivery counts alone, or the mean of both."""
     outcomes = [task % 3 == 0 for task in range(40)]

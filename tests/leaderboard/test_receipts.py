@@ -42,6 +42,7 @@ from tests.toys import (
     ladder,
     lines_of,
     load_text,
+    recomputed,
     rows_text,
 )
 
@@ -415,6 +416,18 @@ class TestConfirmation:
         with refused(Conflict, "duplicate_outcomes") as refusal:
             deliver(ada, {"t04": [0]})
         assert refusal.value.details["keys"][0]["submission"] == again["id"]
+
+    def test_who_copies_in_the_place_of_a_lost_run_is_no_original(self, ada, toy):
+        eve, passes = token("eve@example.org"), {f"t{j:02d}": [j % 2] for j in range(20)}
+        lost = deliver(eve, {task: [None] for task in passes}, agent="copier")
+        confirm(uuid=stored(lost).uuid, reason="the sandbox was down", as_of=AS_OF)
+        deliver(ada, passes, agent="original")
+        deliver(eve, passes, agent="copier")
+        lines = lines_of(recomputed())
+        assert lines["original"].flags == ()
+        assert [flag.partition(";")[0] for flag in lines["copier"].flags] == [
+            "the same outcome as original on every task"
+        ]
 
     def test_only_what_needs_it(self, ada, toy):
         with refused(Conflict, "nothing_to_confirm", match="none of its outcomes"):
