@@ -173,7 +173,7 @@ class Reader:
         if not whole.n_agents:
             return None
         by_name = {self.agents[pk].name: self.agents[pk] for pk in delivered}
-        loads = submissions.first_loads(self.benchmark, version)  # the reader of rows passes over those gone
+        loads = submissions.first_lost_loads(self.benchmark, version)
         first = [loads.get(by_name[name].pk, NEVER) for name in whole.table.agents]
         whole = replace(whole, first=np.minimum(whole.first, first))
         chosen = {

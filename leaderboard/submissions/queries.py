@@ -490,15 +490,14 @@ def approvals(benchmark: Benchmark, upto: int | None) -> dict[int, int]:
     return {merged.get(pk, pk): version for pk, version in rows}
 
 
-def first_loads(benchmark: Benchmark, upto: int | None) -> dict[int, int]:
-    """The data version with which results of an agent that operators loaded first counted, by its id.
-
-    Also of those withdrawn or replaced since.
-    """
+def first_lost_loads(benchmark: Benchmark, upto: int | None) -> dict[int, int]:
+    """The data version of the first load of an agent that was withdrawn or replaced since, by its id."""
     came = _upto(StatusChange.objects.filter(status=Status.ACCEPTED, submission__loaded=True), upto)
     came = came.filter(submission__agent__benchmark=benchmark).exclude(data_version=None)
-    merged, first = merged_agents(benchmark, upto), dict[int, int]()
-    for pk, version in came.values_list("submission__agent").annotate(first=Min("data_version")):
+    came = came.exclude(submission__status=Status.ACCEPTED)
+    rows = list(came.values_list("submission__agent").annotate(first=Min("data_version")))
+    merged, first = merged_agents(benchmark, upto) if rows else {}, dict[int, int]()
+    for pk, version in rows:
         of = merged.get(pk, pk)
         first[of] = min(version, first.get(of, version))
     return first

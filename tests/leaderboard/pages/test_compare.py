@@ -320,7 +320,7 @@ def test_it_takes_as_many_queries_for_few_agents_as_for_many(client, db, n, djan
     with django_assert_num_queries(4):  # the benchmark; its latest board; its entries; the leader's ties
         client.get("/b/toy/compare")
     # Those; names of today; twice what decides what is read; the record, and what was decided; facts; tasks.
-    with django_assert_num_queries(41):
+    with django_assert_num_queries(42):
         client.get(first)
     with django_assert_num_queries(12):  # what decides what is read, which is kept; two entries; tasks
         client.get(second)

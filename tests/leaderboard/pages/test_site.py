@@ -301,7 +301,7 @@ def test_three_columns_become_a_site_and_no_database_stays(place):
 
 def ended_while_writing(place, number):
     process = command(place, "results.csv")
-    while not list(place.glob(".site-*")):
+    while not list(place.glob(".bandstand-*")):
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.002)  # a site of few pages is soon written
     process.send_signal(number)
