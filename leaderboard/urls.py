@@ -104,8 +104,8 @@ class DatabaseErrorMiddleware:
 
 
 def unavailable(request: HttpRequest, error: Exception) -> HttpResponse:
-    told, status = unavailable_problem(error), HTTPStatus.SERVICE_UNAVAILABLE
+    content, status = unavailable_problem(error), HTTPStatus.SERVICE_UNAVAILABLE
     headers = {"Retry-After": RETRY_AFTER, "Cache-Control": "no-store"}
     if request.path.startswith("/api/"):
-        return JsonResponse(told, status=status, content_type=MEDIA_TYPE, headers=headers)
+        return JsonResponse(content, status=status, content_type=MEDIA_TYPE, headers=headers)
     return HttpResponse(render_to_string("503.html", request=request), status=status, headers=headers)

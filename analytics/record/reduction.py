@@ -365,8 +365,8 @@ def _settled(
 ) -> CodeArray:
     """Find the arrival from which on 95% of an agent's results were what they are now, (n_agents,).
 
-    A result was so once the trials so far had its mean, or those of one delivery; where missing results fail,
-    a failure was from the first delivery on. So nobody comes later by delivering more of the same.
+    A result was so once the trials so far had its mean, or those of one delivery. Failures tell nothing where
+    missing results fail. So nobody comes later by delivering more of the same.
     """
     several = numbers["n_deliveries"] > 1
     if counted.rows.came_with is not None:
@@ -376,10 +376,11 @@ def _settled(
     )
     shape, n_deliveries = frame.shape, len(frame.arrivals)
     by_arrival = np.argsort(frame.arrivals, kind="stable")
+    rank = np.argsort(by_arrival)
     now, since = np.full(np.prod(shape), np.nan), np.full(np.prod(shape), NEVER)
     for slots in (counted, delivered):
         came_with = slots.rows.delivery if slots.rows.came_with is None else slots.rows.came_with
-        code = slots.slot * n_deliveries + np.argsort(by_arrival)[came_with]
+        code = slots.slot * n_deliveries + rank[came_with]
         code, place = np.unique(code, return_inverse=True)
         total = np.bincount(place, np.where(slots.rows.valid, slots.rows.outcome, 0.0), code.size)
         n, (slot, when) = np.bincount(place, minlength=code.size), np.divmod(code, n_deliveries)
@@ -393,11 +394,11 @@ def _settled(
         is_now = np.abs(means - now[slot]) <= TOLERANCE
         np.minimum.at(since, slot[is_now], frame.arrivals[by_arrival[when[is_now]]])
     since, now = since.reshape(shape[0], -1)[several], now.reshape(shape[0], -1)[several]
-    arrival = numbers["arrival"][several][:, None]
-    since = np.sort(np.where(frame.fails[several][:, None] & (now == 0.0), arrival, since), axis=1)
+    since = np.sort(np.where(frame.fails[several][:, None] & (now == 0.0), NEVER, since), axis=1)
     nearly_all = -(-19 * np.count_nonzero(since < NEVER, axis=1) // 20)
     settled = numbers["arrival"].copy()
-    settled[several] = np.where(nearly_all > 0, since[np.arange(len(since)), nearly_all - 1], arrival[:, 0])
+    last = since[np.arange(len(since)), nearly_all - 1]
+    settled[several] = np.where(nearly_all > 0, last, settled[several])
     return settled
 
 

@@ -7,6 +7,7 @@ project's own.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -92,6 +93,7 @@ class TrialOutcomes:
         columns = {name: values[mask] for name, values in self.columns.items()}
         return TrialOutcomes(columns, self.outcome[mask], None if self.trial is None else self.trial[mask])
 
+    @cached_property
     def judged_trials(self) -> Literal["", "one", "several"]:
         """Say where two judges scored one trial how many trials a task has at most; else nothing."""
         if self.trial is None or self.n_levels("judge") < 2:
@@ -109,7 +111,7 @@ class TrialOutcomes:
 
     def per_trial(self) -> "TrialOutcomes":
         """Return each trial once, with the mean of its verdicts and no judge."""
-        if not self.judged_trials():
+        if not self.judged_trials:
             return self
         first, place = _same_trial(self._with_trial())
         columns = {name: values[first] for name, values in self.columns.items()}
@@ -183,11 +185,12 @@ def study_of_file(flat: FlatFile) -> dict[str, Any]:
     return {name: value for name, value in result.items() if name != "agents"}
 
 
-def _fit(outcomes: TrialOutcomes) -> tuple[VarianceFit, list[str]]:
+def _fit(outcomes: TrialOutcomes) -> tuple[VarianceFit, list[str], TrialOutcomes]:
+    """Return a fit, why it has no prompts and judges where it could not, and the rows that it is of."""
     varied = [facet for facet in FACETS if facet != "run" and outcomes.n_levels(facet) > 1]
     # labels of runs are an agent's own
     pairs = np.unique(np.stack([outcomes.columns["agent"], outcomes.columns["run"]]), axis=1)
-    is_shared = outcomes.judged_trials() == "several"
+    is_shared = outcomes.judged_trials == "several"
     random = [
         *_of_tasks(outcomes),
         *(["agent:task:trial"] if is_shared else []),
@@ -199,13 +202,14 @@ def _fit(outcomes: TrialOutcomes) -> tuple[VarianceFit, list[str]]:
     fixed = [facet for facet in varied if facet in FIXED]
     columns = outcomes.numbered() if is_shared else outcomes.columns
     try:
-        return fit(columns, outcomes.outcome, random=" + ".join(random), fixed=" + ".join(fixed)), []
+        found = fit(columns, outcomes.outcome, random=" + ".join(random), fixed=" + ".join(fixed))
+        return found, [], outcomes
     except CoreError as refusal:
         once = outcomes.per_trial()
         plain = _of_tasks(once)
         if plain == random:
             raise
-        return fit(once.columns, once.outcome, random=" + ".join(plain)), [str(refusal)]
+        return fit(once.columns, once.outcome, random=" + ".join(plain)), [str(refusal)], once
 
 
 def _of_tasks(outcomes: TrialOutcomes) -> list[str]:
@@ -226,6 +230,7 @@ def _numbers(columns: Mapping[str, npt.NDArray[Any]], *names: str) -> IndexArray
 def _fitted(
     fitted: VarianceFit,
     dropped: list[str],
+    fitted_rows: TrialOutcomes,
     outcomes: TrialOutcomes,
     n_tasks: int,
     groups: Mapping[str, Any] | None,
@@ -247,7 +252,7 @@ def _fitted(
         for facet in ("prompt", "judge", "temperature")
         if levels[facet] < 2
     ]
-    is_one_trial = outcomes.judged_trials() == "one" and "agent:task" in parts
+    is_one_trial = fitted_rows.judged_trials == "one"
     missing += [ONE_TRIAL] if is_one_trial else []
     missing += [] if "agent:run" in parts else ["repeated full runs (none are labelled)"]
     missing += dropped
@@ -281,7 +286,7 @@ def _fitted(
             groups=groups,
             is_one_trial=is_one_trial,
         ),
-        "logit": _logit(fitted, outcomes),
+        "logit": _logit(fitted, fitted_rows),
     }
 
 

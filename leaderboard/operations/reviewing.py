@@ -254,7 +254,7 @@ def why_held(delivered: DeliveredRows) -> str:
 
 
 def _why_of(judged: DeliveredRows, delivered: DeliveredRows) -> str:
-    """Say what is implausible of a delivery beside a part of what stands."""
+    """Say what is implausible of a delivery with all that stands, or with a part of it."""
     is_part = judged.before.num_rows == 0 < delivered.before.num_rows
     tasks = (delivered.rows if is_part else delivered.outcomes)["task"]
     n_ran = pc.count_distinct(tasks).as_py()

@@ -173,7 +173,7 @@ def variance_chart(components: Sequence[Plain]) -> Chart | None:
 
 
 def _source(name: str, names: Collection[str]) -> str:
-    """Call a component by what it is beside the others of the study, whose names are given."""
+    """Call a component by what it is in a study with components of these names."""
     if name == "Residual" and "agent:task" not in names:
         return POOLED
     if name == "Residual" and "agent:task:trial" in names:

@@ -372,6 +372,16 @@ def test_an_original_that_delivers_more_of_the_same_stays_one():
     assert made([*late, *copy], n_tasks=40, deliveries=deliveries, about=vouched).copy_of == ("", "a00")
 
 
+def test_failures_that_a_first_delivery_brings_make_no_original():
+    """Eight of 200 tasks are passed; a task that fails at 1 is all that the copy has before 3."""
+    outcomes = [task % 25 == 0 for task in range(200)]
+    deliveries = [self_run(arrival=1), self_run(1, arrival=2), self_run(arrival=3)]
+    late = [(0, task, one, 1, 0, 2 * (task != 1)) for task, one in enumerate(outcomes)]
+    rows = [*late, *full(1, outcomes, 1, 0, 1)]
+    for missing in ("zero", "gap"):
+        assert made(rows, n_tasks=200, deliveries=deliveries, missing=missing).copy_of == ("a01", "")
+
+
 def test_an_outcome_comes_with_the_delivery_that_held_it():
     """The first agent's run at 1 was lost; what stands in its place since 3 is the second agent's of 2."""
     outcomes = [task % 3 == 0 for task in range(40)]

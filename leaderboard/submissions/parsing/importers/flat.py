@@ -46,7 +46,7 @@ def import_flat(
 
 
 def _to_state(field: str, place: str) -> str:
-    """Say where a flat file states what was said beside it."""
+    """Say where a flat file states what an option says."""
     if field in ("metric", "filter"):
         return f"a flat file has one outcome a row; leave {place} out"
     return f"a flat file states it in each row: add or change the column {field}, and leave {place} out"

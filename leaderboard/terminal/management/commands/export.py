@@ -105,7 +105,7 @@ def board_lines(benchmark: Benchmark) -> Mapping[str, Mapping[str, Any]]:
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
     """Give a path to write to, a file or a folder, that becomes `target` in the end, whole."""
-    with folder_beside(target) as folder:
+    with folder_next_to(target) as folder:
         part = folder / target.name
         yield part
         if target.is_dir():
@@ -114,8 +114,8 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def folder_beside(target: Path) -> Iterator[Path]:
-    """A new folder beside `target`, gone in the end; what a kill left there goes after a day."""
+def folder_next_to(target: Path) -> Iterator[Path]:
+    """A new folder next to `target`, gone in the end; what a kill left there goes after a day."""
     prefix, suffix = UNFINISHED
     for left in target.parent.glob(f"{prefix}*{suffix}"):
         with suppress(OSError):
@@ -124,7 +124,7 @@ def folder_beside(target: Path) -> Iterator[Path]:
     try:
         folder = Path(tempfile.mkdtemp(suffix, prefix, target.parent))
     except OSError as error:
-        error.filename = str(target)  # not that of the folder beside it
+        error.filename = str(target)  # not that of the folder next to it
         raise
     try:
         yield folder

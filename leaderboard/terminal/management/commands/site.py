@@ -27,7 +27,7 @@ from leaderboard.submissions.parsing.flat import TableOptions, add_table_options
 from leaderboard.submissions.parsing.importers import FLAT, sniff
 from leaderboard.terminal.command import USAGE, ServiceCommand, file_path, reading
 from leaderboard.terminal.management.commands.demo import load_file
-from leaderboard.terminal.management.commands.export import folder_beside
+from leaderboard.terminal.management.commands.export import folder_next_to
 from leaderboard.terminal.management.commands.load import OUTCOMES
 from leaderboard.terminal.management.commands.recompute import board_text
 
@@ -165,7 +165,7 @@ def check_replaceable(out: Path) -> None:
 def replacing_folder(out: Path) -> Iterator[Path]:
     """A new folder that replaces the old one only once it is whole; what a kill left is removed, too."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    with folder_beside(out) as temporary:
+    with folder_next_to(out) as temporary:
         new, old = temporary / "new", temporary / "old"
         new.mkdir()
         yield new
