@@ -66,7 +66,8 @@ class About:
         rest counts so until it delivers some.
     recalled: it was stopped, came to stand on the podium, and was asked for the rest, which has not arrived.
     approved: an operator looked at what it delivered and lets it count.
-    resubmitted: its owner ran tasks of it again after a board had shown it, and both runs count.
+    resubmitted: after a board had shown it, its owner submitted results of tasks that it had run, or that had
+        counted as failures; all of them count.
     same_owner_as_withheld: its owner has another agent of this scaffold and model, which is withheld.
     n_taken_back: versions of it that its owner took back whole.
     took_back: its owner took some of it back after it had counted, and no operator has approved since.

@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.boards.queries import boards_of
-from leaderboard.catalog.models import Benchmark, Duplicates, Policy, Role
+from leaderboard.catalog.models import Benchmark, Duplicates, MissingPlaces, Policy, Role
 from leaderboard.catalog.queries import active_tasks, policy_in_force, role_of, visible_benchmarks
 from leaderboard.operations import asking, assignments, quotas
 from leaderboard.operations.models import Assignment, Mode
@@ -170,7 +170,19 @@ class DeliveredRows:
         before = before.filter(pc.invert(before["free"]))
         if self.policy.duplicates == Duplicates.LATEST:
             return bool(before.num_rows)
-        return not _ran(self.rows, self.settings).isdisjoint(_ran(before, self.settings))
+        is_repeated = not _ran(self.rows, self.settings).isdisjoint(_ran(before, self.settings))
+        return self.fills_failures or (is_repeated and self.policy.duplicates == Duplicates.MEAN)
+
+    @cached_property
+    def fills_failures(self) -> bool:
+        """Whether it has passes of tasks that were asked for before, and counted as failures since."""
+        counting = self.beside_counting()
+        if self.policy.missing != MissingPlaces.ZERO or not counting.before.num_rows:
+            return False
+        better = self.rows.filter(pc.greater(self.rows["value"], 0))
+        late = set(better["task"].to_pylist()).difference(counting.before["task"].to_pylist())
+        asked = [one.asked for one in counting.submissions.values() if one is not self.submission]
+        return any(late.intersection(self.names(None) if one is None else one) for one in asked)
 
     @cached_property
     def is_run_again(self) -> bool:

@@ -470,8 +470,8 @@ def taking_back(policy: Policy) -> tuple[Status, ...]:
 
 
 def resubmitted(benchmark: Benchmark, *, policy: Policy, upto: int | None = None) -> set[int]:
-    """Ids of agents that ran their tasks again after a board had shown them, where all deliveries count."""
-    if policy.resubmission == Resubmission.FREE or policy.duplicates != Duplicates.MEAN:
+    """Ids of agents with more results for their tasks since a board has shown them, where these count."""
+    if policy.resubmission == Resubmission.FREE or policy.duplicates == Duplicates.LATEST:
         return set()
     again = StatusChange.objects.filter(
         submission__agent__benchmark=benchmark, after_board=True, status=Status.ACCEPTED

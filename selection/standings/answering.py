@@ -402,7 +402,7 @@ def _flags(record: Record) -> list[tuple[str, ...]]:
                 "counts"
             )
         if about.resubmitted:
-            flags[i].append("ran its tasks again after a board had shown it")
+            flags[i].append("submitted more results for its tasks after a board had shown it")
         if about.same_owner_as_withheld:
             flags[i].append(
                 "another agent of its account, of the same scaffold and model, took outcomes back and waits "

@@ -567,7 +567,7 @@ class TestResubmission:
         ]
         assert withheld(toy) == {}
         line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
-        assert "ran its tasks again after a board had shown it" in line.flags
+        assert "submitted more results for its tasks after a board had shown it" in line.flags
         assert (line.at["full"].score, line.at["full"].rank is None) == (0.5, False)
 
     def test_a_second_run_that_no_assignment_asked_for_is_not_said_to_count(self, ada, toy):
@@ -610,6 +610,21 @@ class TestResubmission:
         rest = {task: [1] for task in ("t16", "t17", "t18", "t19")}
         assert deliver(ada, rest)["warnings"] == []
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].flags == ()
+
+    @pytest.mark.parametrize("duplicates", ["mean", "first"])
+    def test_failures_that_were_kept_back_until_a_board_showed_it_are_flagged(self, ada, toy, duplicates):
+        Policy.objects.create(benchmark=toy, number=2, missing="zero", duplicates=duplicates)
+        deliver(ada, every_task(n=8))
+        deliver(ada, {"t08": [0]})  # before a board
+        recompute(benchmark=toy, as_of=AS_OF)
+        said = [*deliver(ada, {f"t{j:02d}": [1] for j in range(9, 20)})["warnings"]]
+        assert said == [
+            "a board has shown this agent with missing results, which counted as failures: the board flags "
+            "the agent for the operator"
+        ]
+        line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
+        assert line.flags == ("submitted more results for its tasks after a board had shown it",)
+        assert line.at["full"].rank is not None
 
     TOLD = "outcomes of this agent were taken back: it is listed without a rank until an operator approves"
 
