@@ -255,7 +255,7 @@ def _two_temperatures(
         asked_of.shape[1],
     )
     n_ran = _counts(of_cell[asked_of[of_cell // len(levels), task]], (len(asked_of), len(levels)))
-    full = _enough(n_ran, asked_of.sum(axis=1), fails) & (n_ran > 0)
+    full = _enough(n_ran, asked_of.sum(axis=1), fails & _vouched(voters)) & (n_ran > 0)
     who = choosing(np.asarray(full.any(axis=1)), voters, finished)
     ran = full & who[:, None] if full.any() else (n_ran > 0) & _vouched(voters)[:, None]
     return bool((ran.sum(axis=1) > 1).any())
@@ -281,8 +281,9 @@ def _comparable(counts: ConditionCounts, has: Mask) -> list[int]:
 
 
 def _full(counts: ConditionCounts) -> Mask:
-    n_active = np.full(len(counts.fails), counts.n_active)
-    return np.asarray(_enough(counts.n_tasks, n_active, counts.fails).any(axis=1))
+    """Agents with a full run; half of one is full of those alone that are vouched for."""
+    n_active, fails = np.full(len(counts.fails), counts.n_active), counts.fails & _vouched(counts.voters)
+    return np.asarray(_enough(counts.n_tasks, n_active, fails).any(axis=1))
 
 
 def choosing(agents: Mask, voters: Sequence[Voter], finished: CodeArray) -> Mask:

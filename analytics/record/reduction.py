@@ -365,8 +365,9 @@ def _settled(
 ) -> CodeArray:
     """Find the arrival from which on 95% of an agent's results were what they are now, (n_agents,).
 
-    A result was so once the trials so far had its mean, or those of one delivery. Failures tell nothing where
-    missing results fail. So nobody comes later by delivering more of the same.
+    A result was so once the trials so far had its mean, or those of one delivery with 95% of the results as
+    they are now. Failures tell nothing where missing results fail. So nobody comes later by delivering more
+    of the same, nor earlier by runs that hold some of it each.
     """
     several = numbers["n_deliveries"] > 1
     if counted.rows.came_with is not None:
@@ -377,7 +378,8 @@ def _settled(
     shape, n_deliveries = frame.shape, len(frame.arrivals)
     by_arrival = np.argsort(frame.arrivals, kind="stable")
     rank = np.argsort(by_arrival)
-    now, since = np.full(np.prod(shape), np.nan), np.full(np.prod(shape), NEVER)
+    agent = np.repeat(np.arange(shape[0]), shape[1] * shape[2])
+    now, since = np.full(agent.size, np.nan), np.full(agent.size, NEVER)
     for slots in (counted, delivered):
         came_with = slots.rows.delivery if slots.rows.came_with is None else slots.rows.came_with
         code = slots.slot * n_deliveries + rank[came_with]
@@ -392,6 +394,11 @@ def _settled(
             )
             now[slot] = means  # the last one of each
         is_now = np.abs(means - now[slot]) <= TOLERANCE
+        if slots is delivered:
+            tells = now >= np.where(frame.fails, TOLERANCE, 0.0)[agent]
+            whose = agent[slot] * n_deliveries + when
+            n_same = np.bincount(whose, is_now & tells[slot], shape[0] * n_deliveries)
+            is_now &= 20 * n_same[whose] >= 19 * np.bincount(agent, tells)[agent[slot]]
         np.minimum.at(since, slot[is_now], frame.arrivals[by_arrival[when[is_now]]])
     since, now = since.reshape(shape[0], -1)[several], now.reshape(shape[0], -1)[several]
     since = np.sort(np.where(frame.fails[several][:, None] & (now == 0.0), NEVER, since), axis=1)

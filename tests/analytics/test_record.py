@@ -403,6 +403,17 @@ def test_what_an_agent_ran_before_it_copied_is_not_what_it_has_now():
     assert made(rows, n_tasks=40, deliveries=deliveries, duplicates="latest").copy_of == ("a01", "")
 
 
+@pytest.mark.parametrize("missing", ["gap", "zero"])
+def test_earlier_runs_that_hold_half_of_the_results_each_make_no_original(missing):
+    """At 1 and 2 the first agent passes every other task, and the others; at 4 it delivers the copy."""
+    outcomes = [task % 3 == 0 for task in range(40)]
+    deliveries = [self_run(arrival=1), self_run(arrival=2), self_run(1, arrival=3), self_run(arrival=4)]
+    halves = [row for k in (0, 1) for row in full(0, [task % 2 == k for task in range(40)], k + 1, 0, k)]
+    rows = [*halves, *full(1, outcomes, 1, 0, 2), *full(0, outcomes, 3, 0, 3)]
+    result = made(rows, n_tasks=40, deliveries=deliveries, duplicates="latest", missing=missing)
+    assert result.copy_of == ("a01", "")
+
+
 def test_an_agent_finished_with_what_first_held_every_task_though_it_was_withdrawn():
     """t000 and t001 at 3, withdrawn; t002 at 5; all again at 9."""
     early = self_run(arrival=3, withdrawn=True)
@@ -652,6 +663,22 @@ def test_loaded_agents_that_ran_half_choose_where_the_rest_fails(missing, n_run)
     assert result.complete.tolist() == [True] * 5 + [False]
     gaps = made([*rows, *full(5, [1, 1, 0, 0], 1, 1)], **given)  # else the one full run chooses
     assert gaps.compared == ("judge j" if n_run == 4 else "judge mine",)
+
+
+def test_half_of_a_submitters_run_chooses_for_nobody_where_the_rest_fails():
+    """Four were loaded under both judges of four tasks; a submitter ran half of them under one."""
+    rows = [row for i in range(4) for s in (0, 1) for row in full(i, [1, 1 - s, 0, 1], 1, s)]
+    deliveries = [*map(Delivery, range(4)), self_run(4)]
+    given = {"n_tasks": 4, "levels": judged("easy", "strict"), "missing": "zero", "deliveries": deliveries}
+    assert made([*rows, *full(4, [1, 1])], **given).compared == ("judge easy", "judge strict")
+
+
+def test_a_submitters_half_runs_at_two_temperatures_make_no_condition_where_the_rest_fails():
+    rows = [row for i in range(4) for row in full(i, [1, 0, 1, 0], 1, i % 2)]
+    halves = [(4, task, 1, 1, task % 2) for task in range(4)]
+    deliveries = [*map(Delivery, range(4)), self_run(4)]
+    result = made([*rows, *halves], n_tasks=4, levels=HEATS, missing="zero", deliveries=deliveries)
+    assert result.compared == ()
 
 
 def test_leaving_out_the_stricter_judge_takes_it_from_nobody():
