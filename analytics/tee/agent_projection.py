@@ -111,7 +111,7 @@ def advice(
     n_tasks: int,
     sensitivity: float | None,
     groups: Mapping[str, Any] | None = None,
-    is_one_trial: bool = False,
+    pooled_with: str = "",
 ) -> dict[str, Any]:
     """Compare what twice as many levels of each measured facet would do to an agent's standard error.
 
@@ -121,12 +121,13 @@ def advice(
     levels: levels of "prompt" and "judge" that were seen.
     sensitivity: σ_λ² of the panel of judges; None where one judge ran.
     groups: of `task_groups`; by default tasks are independent.
-    is_one_trial: whether judges scored the same one trial of a task: agent × task then holds its noise.
+    pooled_with: the term that noise of trials is not told from, "agent:task" or one with conditions.
     Returns: ``now``, the standard error by estimand; ``changes`` by estimand, each with ``change``, ``se``
         and ``share`` of the standard error now, the best first; ``unknown``, what was seen at one level;
         ``sentences``.
     """
-    repeated = "agent:task" in variances and not is_one_trial
+    repeated = "agent:task" in variances and not pooled_with
+    has_noise = "agent:task" in variances and pooled_with != "agent:task"
     measured = [facet for facet in FACETS if levels.get(facet, 1) > 1 and f"agent:{facet}" in variances]
     unknown = [f"{facet}s" for facet in FACETS if facet not in measured]
     design = {"N": n_tasks, "R": 1, "V": 1, "M": 1, "H": 1}
@@ -140,7 +141,7 @@ def advice(
         *(FACETS[facet] for facet in measured),
     ]
     result: dict[str, Any] = {"now": {}, "changes": {}, "unknown": unknown + ([] if repeated else ["trials"])}
-    for estimand in estimands if repeated else estimands[1:]:
+    for estimand in estimands if has_noise else estimands[1:]:
         reading = Reading(estimand=estimand)
 
         def se_of(changed: Mapping[str, int], reading: Reading = reading) -> float:
@@ -178,13 +179,19 @@ def _sentences(
         )
 
 
-ONE_TRIAL = "run-to-run noise separate from agent × task (judges scored the same one trial of a task)"
+NOT_APART = "run-to-run noise separate from"
+ONE_TRIAL = "judges scored the same one trial of a task"
 ITEM, RESIDUAL = "item", "Residual"
 LEVELS = {"N": "task", "V": "prompt", "M": "judge", "H": "temperature"}
 RANDOM = {
     "prompt": (("prompt", "agent:prompt"), "V"),
-    "item:prompt": (("task:prompt",), "NV"),
-    "item:judge": (("task:judge",), "NM"),
+    "item:prompt": (("task:prompt", "agent:task:prompt"), "NV"),
+    "item:judge": (("task:judge", "agent:task:judge"), "NM"),
+    "item:temperature": (("agent:task:temperature",), "NH"),
+    "item:prompt:judge": (("agent:task:prompt:judge",), "NVM"),
+    "item:prompt:temperature": (("agent:task:prompt:temperature",), "NVH"),
+    "item:judge:temperature": (("agent:task:judge:temperature",), "NMH"),
+    "item:prompt:judge:temperature": (("agent:task:prompt:judge:temperature",), "NVMH"),
 }
 PANELS = {"judge": ((), "M"), "temperature": (("agent:temperature",), "H")}
 ADDED = {"agent:judge": "M", "agent:run": "R", "agent:task:trial": "NVHR"}
@@ -207,10 +214,13 @@ def project_agent(
     groups = result.get("groups")
     if estimand == "domain" and groups and groups["reason"]:
         raise DStudyRefused(groups["reason"])
-    if ONE_TRIAL in result["not_measured"] and (estimand == "finite" or whole["R"] > 1):
-        raise DStudyRefused(
-            f"not measured: {ONE_TRIAL}; only one trial, for tasks like these, can be projected"
-        )
+    for reason in result["not_measured"]:
+        if ONE_TRIAL in reason and (estimand == "finite" or whole["R"] > 1):
+            raise DStudyRefused(
+                f"not measured: {reason}; only one trial, for tasks like these, can be projected"
+            )
+        if NOT_APART in reason and whole["R"] > 1:
+            raise DStudyRefused(f"not measured: {reason}; leave R at 1")
     parts = by_groups({one["name"]: float(one["variance"]) for one in result["components"]}, groups)
     if groups and GROUP in parts:
         whole.setdefault("C", min(groups["n_groups"], whole["N"]))

@@ -26,6 +26,7 @@ from analytics.reml.variance_components import VarianceFit
 from analytics.tee.agent_projection import (
     ESTIMANDS,
     GROUP,
+    NOT_APART,
     ONE_TRIAL,
     advice,
     agent_contributions,
@@ -38,8 +39,10 @@ from analytics.tee.design import Declaration
 from analytics.tee.dstudy import DStudyRefused, Reading
 from analytics.tee.report import SCORES, BoardEstimate, paragraph
 from analytics.tee.total_error import TotalError, sensitivity, total_error
+from analytics.text import enumerated
 
 FACETS = ("prompt", "judge", "temperature", "run")
+CONDITION = ("prompt", "judge", "temperature")
 FIXED = ("judge", "temperature")
 MEANING = {
     "agent": "differences between agents",
@@ -55,8 +58,10 @@ MEANING = {
     "agent:task:trial": "differences between trials of an agent on a task",
     "Residual": "differences between trials of an agent on a task, and everything else",
 }
+CELL = "some tasks suit some agents under some {}; more tasks average it out"
 VERDICTS = "differences between judges on one trial, and everything else"
-POOLED = "everything else: some tasks suit some agents, and trials differ"
+POOLED = "everything else: some tasks suit some agents{}, and trials differ"
+MIN_REPEATS = 5  # trials beyond the first of their cell, from which on their noise is known by itself
 TRIALS = (1, 2, 3, 4, 5, 10)
 MAX_LOGIT_ROWS = 10**6
 OnBoard = Callable[[Sequence[Facet]], Mapping[str, BoardEstimate]]
@@ -95,14 +100,14 @@ class TrialOutcomes:
 
     @cached_property
     def judged_trials(self) -> Literal["", "one", "several"]:
-        """Say where two judges scored one trial how many trials a task has at most; else nothing."""
+        """Where judges scored one trial, whether tasks have several under one prompt and temperature."""
         if self.trial is None or self.n_levels("judge") < 2:
             return ""
         first, place = _same_trial(self._with_trial())
         if first.size == place.size:
             return ""
-        cells = np.stack([self.columns["agent"][first], self.columns["task"][first]])
-        return "several" if np.unique(cells, axis=1).shape[1] < first.size else "one"
+        trials = {name: values[first] for name, values in self.columns.items()}
+        return "several" if _are_repeated(trials, "prompt", "temperature") else "one"
 
     def numbered(self) -> dict[str, npt.NDArray[Any]]:
         """Return the columns, with the number of the trial apart for each prompt, temperature and run."""
@@ -187,12 +192,13 @@ def study_of_file(flat: FlatFile) -> dict[str, Any]:
 
 def _fit(outcomes: TrialOutcomes) -> tuple[VarianceFit, list[str], TrialOutcomes]:
     """Return a fit, why it has no prompts and judges where it could not, and the rows that it is of."""
-    varied = [facet for facet in FACETS if facet != "run" and outcomes.n_levels(facet) > 1]
+    varied = [facet for facet in CONDITION if outcomes.n_levels(facet) > 1]
     # labels of runs are an agent's own
     pairs = np.unique(np.stack([outcomes.columns["agent"], outcomes.columns["run"]]), axis=1)
     is_shared = outcomes.judged_trials == "several"
     random = [
         *_of_tasks(outcomes),
+        *_cells(outcomes, varied),
         *(["agent:task:trial"] if is_shared else []),
         *(["prompt"] if "prompt" in varied else []),
         *(f"agent:{facet}" for facet in varied),
@@ -214,8 +220,35 @@ def _fit(outcomes: TrialOutcomes) -> tuple[VarianceFit, list[str], TrialOutcomes
 
 def _of_tasks(outcomes: TrialOutcomes) -> list[str]:
     """Name the terms of agents and tasks that the rows tell apart."""
-    cells = np.unique(_numbers(outcomes.columns, "agent", "task"))
-    return ["agent", "task", *(["agent:task"] if cells.size < outcomes.outcome.size else [])]
+    return ["agent", "task", *(["agent:task"] if _are_repeated(outcomes.columns) else [])]
+
+
+def _cells(outcomes: TrialOutcomes, varied: Sequence[str]) -> list[str]:
+    """Name the cells of agent, task and condition that the rows tell apart from what differs inside them.
+
+    Where judges scored the same trials, a trial is of one cell without them.
+    """
+    of_trials = [facet for facet in varied if facet != "judge"] if outcomes.judged_trials else []
+    cells = [facets for facets in dict.fromkeys((tuple(of_trials), tuple(varied))) if facets]
+    return [_cell(facets) for facets in cells if _are_repeated(outcomes.columns, *facets)]
+
+
+def _cell(facets: Sequence[str]) -> str:
+    return ":".join(("agent", "task", *facets))
+
+
+def _pooled_with(parts: Collection[str], *, is_one_trial: bool) -> str:
+    """Return the term that noise of trials is not told from, by those of a fit; empty where it is."""
+    varied = [facet for facet in CONDITION if f"agent:{facet}" in parts]
+    if is_one_trial:
+        return _cell([facet for facet in varied if facet != "judge"])
+    return "" if {_cell(varied), "agent:task:trial"} & set(parts) else _cell(varied)
+
+
+def _are_repeated(columns: Mapping[str, npt.NDArray[Any]], *facets: str) -> bool:
+    """Whether agents have so many rows of a task more than one, each under one level of these facets."""
+    numbers = _numbers(columns, "agent", "task", *facets)
+    return bool(numbers.size - np.unique(numbers).size >= MIN_REPEATS)
 
 
 def _numbers(columns: Mapping[str, npt.NDArray[Any]], *names: str) -> IndexArray:
@@ -240,20 +273,14 @@ def _fitted(
     levels = {facet: outcomes.n_levels(facet) for facet in FACETS}
     judges_differ = any(name.startswith("judge[") for name in fitted.fixed)
     sensitive = sensitivity(fitted, "judge") if judges_differ else None
-    meanings = MEANING if "agent:task" in parts else MEANING | {"Residual": POOLED}
-    meanings = meanings | {"Residual": VERDICTS} if "agent:task:trial" in parts else meanings
-    missing = (
-        []
-        if "agent:task" in parts
-        else ["run-to-run noise separate from agent × task (no task was repeated)"]
-    )
-    missing += [
-        f"{facet} (only one, or not stated)"
-        for facet in ("prompt", "judge", "temperature")
-        if levels[facet] < 2
-    ]
     is_one_trial = fitted_rows.judged_trials == "one"
-    missing += [ONE_TRIAL] if is_one_trial else []
+    pooled_with = _pooled_with(parts, is_one_trial=is_one_trial)
+    missing = []
+    if pooled_with:
+        apart = pooled_with.replace(":", " × ")
+        why = ONE_TRIAL if is_one_trial else "too few trials were repeated under one condition"
+        missing = [f"{NOT_APART} {apart} ({why})"]
+    missing += [f"{facet} (only one, or not stated)" for facet in CONDITION if levels[facet] < 2]
     missing += [] if "agent:run" in parts else ["repeated full runs (none are labelled)"]
     missing += dropped
     return {
@@ -263,7 +290,7 @@ def _fitted(
                 "variance": variance,
                 "share": variance / total,
                 "boundary": name in fitted.boundary,
-                "meaning": meanings.get(name, ""),
+                "meaning": _meaning(name, pooled_with, is_judged=bool(fitted_rows.judged_trials)),
             }
             for name, variance in parts.items()
         ],
@@ -276,7 +303,7 @@ def _fitted(
         "not_measured": missing,
         "groups": groups,
         "projections": []
-        if is_one_trial
+        if pooled_with
         else _projections(parts, fitted.fixed, {**levels, "task": n_tasks}, groups),
         "advice": advice(
             parts,
@@ -284,10 +311,34 @@ def _fitted(
             n_tasks=n_tasks,
             sensitivity=sensitive,
             groups=groups,
-            is_one_trial=is_one_trial,
+            pooled_with=pooled_with,
         ),
         "logit": _logit(fitted, fitted_rows),
     }
+
+
+def _meaning(name: str, pooled_with: str, *, is_judged: bool) -> str:
+    """Say what a component is; noise of trials is not told from the cell `pooled_with`, if one is named."""
+    _, _, facets = pooled_with.partition("agent:task")
+    if name == "Residual" and is_judged:
+        return VERDICTS
+    if name == "Residual" and pooled_with:
+        return POOLED.format(f" under some {_plural(facets)}" if facets else "")
+    if name in MEANING:
+        meaning = MEANING[name]
+    else:
+        _, is_cell, facets = name.partition("agent:task")
+        meaning = CELL.format(_plural(facets)) if is_cell else ""
+    return (
+        meaning.replace("some tasks suit", "trials differ, and some tasks suit")
+        if name == pooled_with
+        else meaning
+    )
+
+
+def _plural(facets: str) -> str:
+    """Name the facets of ``:prompt:judge``."""
+    return enumerated([f"{facet}s" for facet in facets.strip(":").split(":")])
 
 
 def _logit(fitted: VarianceFit, outcomes: TrialOutcomes) -> dict[str, Any] | None:
@@ -336,8 +387,6 @@ def _projections(
     groups: Mapping[str, Any] | None,
 ) -> list[dict[str, Any]]:
     """Project the SE of one agent's mean by trials, for both estimands, over what was seen."""
-    if "agent:task" not in parts:
-        return []
     seen = as_seen(levels, parts)
     parts, known = by_groups(parts, groups), shown_estimands(groups)
     if groups and GROUP in parts:

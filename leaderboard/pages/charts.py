@@ -64,7 +64,7 @@ CHARTS: dict[str, Draw] = {
     "bounds": lambda of, params: board.bounds_chart(_board_page(of, params)),
     "compare": lambda of, params: compare.compare_page(of, params).get("chart"),
     "replayed": _replayed,
-    "variance": _of_study(VarianceStudy, lambda of: variance_chart(of.result.get("components") or [])),
+    "variance": _of_study(VarianceStudy, lambda of: variance_chart(of.result)),
     **{
         name: _of_study(ValidationStudy, partial(validity_chart, name))
         for name in ("validity", "coverage", "widths", "overlap")

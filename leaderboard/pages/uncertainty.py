@@ -21,19 +21,19 @@ ESTIMANDS = {"finite": "these tasks", "domain": "tasks like these"}
 NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 MAX_LEVELS = 1_000_000
 ENOUGH = 1_000  # trials a task: more are no advice
+NOISE = "Run-to-run noise"
 SOURCES = {
     "agent": "Agents",
     "task": "Task difficulty",
     "agent:task": "Agent × task",
-    "agent:task:trial": "Run-to-run noise",
-    "Residual": "Run-to-run noise",
+    "agent:task:trial": NOISE,
+    "Residual": NOISE,
 }
 MEANINGS = {
     "agent:task": "some tasks suit some agents",
     "agent:task:trial": "more trials average it out",
     "Residual": "more trials average it out",
 }
-POOLED = "Run-to-run noise and agent × task"
 VERDICTS = "Judges of one trial"
 CANCELS = "no effect on comparisons"
 Plain = Mapping[str, Any]
@@ -48,8 +48,8 @@ def uncertainty_page(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
         "headline": " ".join(headline(result)),
         "averaged": averaged_over(result),  # beside tasks and trials
         "at_random": _at_random(result),
-        "variance": variance_chart(result.get("components") or []),
-        "scales": scales_text(result.get("logit") or {}),
+        "variance": variance_chart(result),
+        "scales": scales_text(result.get("logit") or {}, _apart(result)),
         # Standard errors with so many trials a task, and as shares of those with the fewest.
         "steps": [
             (row["n_trials"], [(row[name], _ratio(row[name], rows[0][name])) for name in ESTIMANDS])
@@ -111,11 +111,11 @@ def _join(names: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def scales_text(logit: Plain) -> str:
+def scales_text(logit: Plain, apart: str = "") -> str:
     if not logit.get("sentence"):
         return ""
     linear, other = (
-        f"“{_source(name, logit['components'])}” ({share:.0%})"
+        f"“{_source(name, logit['components'], apart)}” ({share:.0%})"
         for name, share in (
             max(logit["shares"][scale].items(), key=itemgetter(1)) for scale in ("linear", "logit")
         )
@@ -144,7 +144,8 @@ def _ratio(value: float | None, to: float | None) -> float | None:
     return value / to if value is not None and to else None
 
 
-def variance_chart(components: Sequence[Plain]) -> Chart | None:
+def variance_chart(result: Plain) -> Chart | None:
+    components, apart = result.get("components") or [], _apart(result)
     if not components or not sum(part["variance"] for part in components):
         return None
     names, parts, rows = [part["name"] for part in components], [], []
@@ -153,8 +154,8 @@ def variance_chart(components: Sequence[Plain]) -> Chart | None:
         # Two agents on the same tasks, prompts and judges share what is not theirs.
         cancels = name != "Residual" and "agent" not in name.split(":")
         meaning = CANCELS if cancels else MEANINGS.get(name, "")
-        label, share = _source(name, names), component["share"]
-        meaning = "" if label in (POOLED, VERDICTS) else meaning
+        label, share = _source(name, names, apart), component["share"]
+        meaning = meaning if label in (SOURCES.get(name), CANCELS) or cancels else ""
         parts.append((label, share, meaning, cancels))
         what = words.sentence(component["meaning"] or meaning)
         what += " Estimated as 0." if component["boundary"] else ""
@@ -172,13 +173,22 @@ def variance_chart(components: Sequence[Plain]) -> Chart | None:
     )
 
 
-def _source(name: str, names: Collection[str]) -> str:
-    """Call a component by what it is in a study with components of these names."""
-    if name == "Residual" and "agent:task" not in names:
-        return POOLED
-    if name == "Residual" and "agent:task:trial" in names:
+def _source(name: str, names: Collection[str], apart: str) -> str:
+    """Call a component by what it is in a study with components of these names; `apart` as of `_apart`."""
+    label = SOURCES.get(name) or name.replace(":", " × ").capitalize()
+    if name == "Residual" and ("agent:task:trial" in names or apart.replace(" × ", ":") in names):
         return VERDICTS
-    return SOURCES.get(name) or name.replace(":", " × ").capitalize()
+    if name == "Residual" and apart:
+        return f"{NOISE} and {apart}"
+    return f"{label} and {NOISE.lower()}" if apart and name == apart.replace(" × ", ":") else label
+
+
+def _apart(result: Plain) -> str:
+    """Return what run-to-run noise is not told from, such as agent × task; empty where it is known."""
+    _, _, source = next(iter(result.get("not_measured") or ()), "").partition(
+        f"{NOISE.lower()} separate from "
+    )
+    return source.partition(" (")[0]
 
 
 # -------------------------------------------------------------------------------------------------- what if
@@ -222,7 +232,7 @@ def what_if(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
         "tasks": ESTIMANDS[estimand],
         "change": "the same as" if share == "0%" else f"{share} {'smaller' if se < now else 'larger'} than",
         "half": 1.96 * se,
-        "mostly": f"{_source(largest, names).lower()}, {of_largest:.0%}",
+        "mostly": f"{_source(largest, names, _apart(study.result)).lower()}, {of_largest:.0%}",
     }
 
 

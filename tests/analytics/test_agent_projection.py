@@ -253,10 +253,60 @@ def test_projections_hold_what_agents_vary_by_with_the_prompt():
     assert parts["agent:prompt"] > 0.001
     for row in study["projections"]:
         finite = (parts["prompt"] + parts["agent:prompt"]) / 2
-        finite += parts["task:prompt"] / 40 + parts["Residual"] / (40 * row["n_trials"])
+        finite += (parts["task:prompt"] + parts["agent:task:prompt"]) / 40 + parts["Residual"] / (
+            40 * row["n_trials"]
+        )
         assert row["finite"] == pytest.approx(math.sqrt(finite), rel=1e-9)
         domain = finite + (parts["task"] + parts["agent:task"]) / 20
         assert row["domain"] == pytest.approx(math.sqrt(domain), rel=1e-9)
+
+
+def crossed(shape, facet, *sds, seed=3):
+    """Outcomes of agents × tasks × levels of a facet × trials: sd of a task, agent × task, the cell, a trial."""
+    rng = np.random.default_rng(seed)
+    agent, task, level, trial = (axis.ravel() for axis in np.indices(shape))
+    of_task, of_both, of_cell, of_trial = (
+        rng.normal(0, sd, shape[first:last])
+        for sd, first, last in zip(sds, (1, 0, 0, 0), (2, 2, 3, 4), strict=True)
+    )
+    outcome = of_task[task] + of_both[agent, task] + of_cell[agent, task, level] + of_trial.ravel()
+    columns = {"agent": np.char.mod("a%d", agent), "task": np.char.mod("t%02d", task)}
+    columns |= dict.fromkeys(("prompt", "judge", "temperature", "run"), np.full(agent.size, ""))
+    return columns | {facet: np.char.mod(f"{facet[0]}%d", level)}, outcome, trial
+
+
+@pytest.mark.parametrize("facet", ["prompt", "judge", "temperature"])
+def test_what_suits_an_agent_on_a_task_under_one_condition_is_no_noise_of_trials(facet):
+    """Trials hardly differ inside a cell, so that more of them gain nothing; σ² of a cell is .09."""
+    columns, outcome, trial = crossed((8, 30, 4, 2), facet, 0.2, 0.1, 0.3, 0.02)
+    rows = TrialOutcomes(columns, outcome, trial)
+    study = variance_study(rows, complete=[], n_tasks=30, with_agents=False)
+    parts = {one["name"]: one["variance"] for one in study["components"]}
+    within = np.var(outcome.reshape(8, 30, 4, 2), axis=3, ddof=1).mean()
+    assert parts["Residual"] == pytest.approx(within, rel=1e-6)
+    assert parts[f"agent:task:{facet}"] == pytest.approx(0.09, rel=0.1)
+    first, *_, last = study["projections"]
+    assert last["domain"] == pytest.approx(first["domain"], rel=0.01)
+
+
+def test_noise_of_trials_is_not_told_from_cells_without_repeats():
+    """One trial under each prompt, or four repeats in all; five tell it."""
+    columns, outcome, trial = crossed((6, 20, 3, 2), "prompt", 0.2, 0.1, 0.3, 0.1)
+    for n_repeats, is_known in ((0, False), (4, False), (5, True)):
+        kept = (trial == 0) | (np.cumsum(trial) <= n_repeats) & (trial == 1)
+        some = {name: values[kept] for name, values in columns.items()}
+        study = variance_study(
+            TrialOutcomes(some, outcome[kept], trial[kept]), complete=[], n_tasks=20, with_agents=False
+        )
+        names = [one["name"] for one in study["components"]]
+        assert ("agent:task:prompt" in names, bool(study["projections"])) == (is_known, is_known)
+        assert ("trials" in study["advice"]["unknown"]) is not is_known
+        assert any("agent × task × prompt" in reason for reason in study["not_measured"]) is not is_known
+        how = {"estimand": "finite", "sensitivity": "exclude"}
+        assert project_agent(study, {"V": 2}, **how)["se"] > 0
+        if not is_known:
+            with pytest.raises(DStudyRefused, match="leave R at 1"):
+                project_agent(study, {"R": 2}, **how)
 
 
 def test_a_facet_that_the_fit_left_out_averages_nothing():

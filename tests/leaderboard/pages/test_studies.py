@@ -475,7 +475,8 @@ def test_the_headline_and_the_table_hold_what_prompts_do(client, prompted):
     """By hand from the stored components: two prompts leave an error that no number of trials halves."""
     study, _ = measure_variance(benchmark=prompted, as_of=AS_OF)
     parts = {part["name"]: part["variance"] for part in study.result["components"]}
-    kept = (parts["prompt"] + parts["agent:prompt"]) / 2 + parts["task:prompt"] / 40
+    kept = (parts["prompt"] + parts["agent:prompt"]) / 2
+    kept += (parts["task:prompt"] + parts["agent:task:prompt"]) / 40
     se = [(kept + parts["Residual"] / (40 * n)) ** 0.5 for n in (1, 2, 3, 4)]
     assert kept > 0.25 * se[0] ** 2
     response = client.get("/b/toy/uncertainty?trials=4")
@@ -558,7 +559,7 @@ def test_one_sentence_where_the_logit_scale_names_another_source():
     """Studies of graded outcomes, and those stored before there was a logit part, have none."""
     shares = {"linear": {"task": 0.45, "Residual": 0.55}, "logit": {"task": 0.74, "Residual": 0.26}}
     logit = {"components": {"task": 9.3, "agent": 4.1}, "shares": shares, "sentence": "They differ."}
-    assert scales_text(logit) == (
+    assert scales_text(logit, "agent × task") == (
         "The largest part of the variance of one agent's mean is “Run-to-run noise and agent × task” "
         "(55%). On the logit scale it is “Task difficulty” (74%). That scale stretches differences near 0 "
         "and 100%."
