@@ -45,13 +45,14 @@ class ErrorDraws:
 
 
 def own_draws(name: str, error: AgentError, *, seed: int, n_draws: int) -> FloatArray:
-    """Draw e_a, and of Û_a what no calibration shares, V_a·χ²_ν/ν, shape (2, n_draws)."""
+    """Draw e_a, and of Û_a what no agents share, V·χ²_ν/ν of the rest of V_a, shape (2, n_draws)."""
     place = name.encode("utf-8", "surrogatepass")
     e = math.sqrt(error.variance) * generator(seed, "rank error", *place).standard_normal(n_draws)
     if error.calibrated:
         t = generator(seed, "rank estimate", *place).standard_t(T_DF, n_draws)
         e += math.sqrt(error.calibrated * (T_DF - 2) / T_DF) * t
-    seen = error.variance * _scale(generator(seed, "rank seen", *place), error.df, n_draws)
+    alone = error.alone
+    seen = alone.variance * _scale(generator(seed, "rank seen", *place), alone.df, n_draws)
     return np.array([e, seen])
 
 
@@ -75,9 +76,17 @@ def draw_errors(
                 code="draws",
             )
     common = {c: _scale(generator(seed, "calibration", c), df, n_draws) for c, df in sorted(df_of.items())}
+    of_facets = {
+        name: _scale(generator(seed, "rank facet", *name.encode()), df, n_draws)
+        for name, df in {one.name: one.df for error in errors for one in error.facets}.items()
+    }
     for i in np.flatnonzero(judged.any(axis=1)).tolist():
         error = errors[i]
         e[i], seen[i] = own(names[i], error, seed=seed, n_draws=n_draws)
+        if unseen := min(((one.df, one.name) for one in error.facets if not one.variance), default=None):
+            seen[i] = error.variance * of_facets[unseen[1]]
+        else:
+            seen[i] += sum(one.variance * of_facets[one.name] for one in error.facets)
         if error.calibrated:
             seen[i] += error.calibrated * common[error.calibration]
     return ErrorDraws(read_only(e), read_only(seen), read_only(e**2 / seen), read_only(judged))
@@ -113,6 +122,8 @@ def largest(squares: Iterable[FloatArray]) -> tuple[IndexArray, FloatArray, Floa
 
 def _scale(rng: np.random.Generator, df: float, n_draws: int) -> FloatArray:
     """χ²_ν/ν, never 0; ν is rounded to 1e-9, as below 2 the generator draws in another way."""
+    if math.isinf(df):
+        return np.ones(n_draws)
     return np.maximum(rng.chisquare(round(df, DECIMALS), n_draws) / df, MIN_SCALE)
 
 

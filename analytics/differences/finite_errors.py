@@ -14,7 +14,15 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from analytics.arrays import FloatArray, Mask
-from analytics.differences.rows import NEVER_MEASURED, ErrorTerm, Facet, Row, agent_variance, satterthwaite
+from analytics.differences.rows import (
+    LINKING,
+    NEVER_MEASURED,
+    ErrorTerm,
+    Facet,
+    Row,
+    agent_variance,
+    satterthwaite,
+)
 from analytics.differences.trial_variances import N_TASKS_OMEGA, trial_variance_ratio
 from analytics.errors import CoreError
 
@@ -76,7 +84,7 @@ class AgentError(NamedTuple):
     variance, df: V_a without s²_cal, score², and ν_a.
     calibrated, calibration_df: s²_cal, score², and its degrees of freedom; 0 for a measured agent.
     calibration: −1 for a measured agent.
-    beyond, own: v_a, score², and the parts of V_a but for it.
+    added, own: the terms of v_a, and those of V_a but for it.
     method: ``neyman`` where its differences with measured agents are judged by their spread over tasks.
     """
 
@@ -85,9 +93,25 @@ class AgentError(NamedTuple):
     calibrated: float
     calibration_df: float
     calibration: int
-    beyond: float
+    added: tuple[ErrorTerm, ...]
     own: tuple[ErrorTerm, ...]
     method: Method
+
+    @property
+    def beyond(self) -> float:
+        """v_a, score²."""
+        return math.fsum(term.variance for term in self.added)
+
+    @property
+    def alone(self) -> ErrorTerm:
+        """V_a but for facets, which were estimated once for all agents."""
+        parts = (*self.own, *(term for term in self.added if term.name == LINKING))
+        return ErrorTerm("alone", math.fsum(part.variance for part in parts), _clipped(satterthwaite(parts)))
+
+    @property
+    def facets(self) -> tuple[ErrorTerm, ...]:
+        """The terms of facets."""
+        return tuple(term for term in self.added if term.name != LINKING)
 
     @property
     def total(self) -> float:
@@ -137,7 +161,7 @@ def _calibrated(agent: Calibrated, noise: TrialNoise) -> AgentError:
             f"agent {agent.name!r}: calibration {agent.calibration} with an error of {agent.se2}, "
             f"{agent.df} degrees of freedom and {agent.v_link} of linking"
         )
-    link = [ErrorTerm("linking", agent.v_link, agent.df_link)] if agent.v_link else []
+    link = [ErrorTerm(LINKING, agent.v_link, agent.df_link)] if agent.v_link else []
     own: list[ErrorTerm] = []
     if agent.row is not None:
         n_run = int(np.count_nonzero(~np.isnan(agent.row.means)))
@@ -199,6 +223,9 @@ def _with_repeats(
 
 def _summed(parts: Sequence[ErrorTerm], terms: Sequence[ErrorTerm], method: Method) -> AgentError:
     variance = math.fsum(term.variance for term in (*parts, *terms))
-    df = min(max(satterthwaite((*parts, *terms)), MIN_DF), MAX_DF)
-    beyond = math.fsum(term.variance for term in terms)
-    return AgentError(variance, df, 0.0, 0.0, NOT_CALIBRATED, beyond, tuple(parts), method)
+    df = _clipped(satterthwaite((*parts, *terms)))
+    return AgentError(variance, df, 0.0, 0.0, NOT_CALIBRATED, tuple(terms), tuple(parts), method)
+
+
+def _clipped(df: float) -> float:
+    return min(max(df, MIN_DF), MAX_DF)

@@ -14,15 +14,21 @@ from analytics.errors import CoreError
 
 @dataclass(frozen=True)
 class Facet:
-    """A facet that outcomes were averaged over: σ² with the agent and main, score²; None: not measured."""
+    """A facet that outcomes were averaged over: σ² with the agent and main, score²; None: not measured.
+
+    with_task: σ² with the agent and a task.
+    """
 
     name: str
     with_agent: float | None = None
     main: float | None = None
     df_with_agent: float = math.inf
     df_main: float = math.inf
+    with_task: float = 0.0
+    df_with_task: float = math.inf
 
 
+LINKING = "linking"
 NEVER_MEASURED = (Facet("run"), Facet("prompt"), Facet("judge"))
 
 
@@ -68,14 +74,16 @@ def satterthwaite(terms: Sequence[ErrorTerm]) -> float:
 
 
 def agent_variance(row: Row, facets: Sequence[Facet] = NEVER_MEASURED) -> tuple[ErrorTerm, ...]:
-    """v_a = σ²_agent:run/L + σ²_agent:prompt/V + σ²_agent:judge/M + v_link, as far as measured."""
-    terms = [
-        ErrorTerm(f"agent:{f.name}", f.with_agent / _n_levels(row, f.name), f.df_with_agent)
-        for f in facets
-        if f.with_agent is not None
-    ]
+    """v_a, as far as measured, see analytics/README.md, *What cancels*."""
+    terms = []
+    for f in facets:
+        if f.with_agent is not None:
+            n, k = _n_levels(row, f.name), row.means.size
+            terms.append(ErrorTerm(f"agent:{f.name}", f.with_agent / n, f.df_with_agent))
+            if f.with_task:
+                terms.append(ErrorTerm(f"agent:task:{f.name}", f.with_task / (n * k), f.df_with_task))
     if row.v_link:
-        terms.append(ErrorTerm("linking", row.v_link, row.df_link))
+        terms.append(ErrorTerm(LINKING, row.v_link, row.df_link))
     for term in terms:
         check_variance(term.name, term.variance)
     return tuple(terms)

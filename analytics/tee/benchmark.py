@@ -299,7 +299,7 @@ def _fitted(
         "method": fitted.method,
         "message": fitted.message,
         "converged": fitted.converged,
-        "facets": _facets(fitted),
+        "facets": _facets(fitted, {**levels, "agent": outcomes.n_levels("agent")}),
         "not_measured": missing,
         "groups": groups,
         "projections": []
@@ -358,8 +358,8 @@ def _logit(fitted: VarianceFit, outcomes: TrialOutcomes) -> dict[str, Any] | Non
     return {"available": True, "reason": "", **check.as_json()}
 
 
-def _facets(fitted: VarianceFit) -> dict[str, dict[str, float]]:
-    # Satterthwaite's 2σ⁴/Var(σ̂²), at least 1, of the components off the boundary
+def _facets(fitted: VarianceFit, levels: Mapping[str, int]) -> dict[str, dict[str, float]]:
+    # Satterthwaite's 2σ⁴/Var(σ̂²), at least 1; on the boundary those of the mean square of the term
     free = fitted.free()
     variances, of_estimates = fitted.parameters[free], np.diag(fitted.covariance())
     degrees = {
@@ -371,12 +371,17 @@ def _facets(fitted: VarianceFit) -> dict[str, dict[str, float]]:
     }
     facets: dict[str, dict[str, float]] = {}
     for name in ("run", "prompt", "judge"):
-        for key, term in (("with_agent", f"agent:{name}"), ("main", name)):
+        of_agents = (levels["agent"] - 1) * (levels[name] - 1)
+        terms = (("with_agent", f"agent:{name}", of_agents), ("main", name, levels[name] - 1))
+        for key, term, df in terms:
             if term in fitted.components:
                 known = facets.setdefault(name, {})
                 known[key] = fitted.components[term]
-                if term in degrees:
-                    known[f"df_{key}"] = degrees[term]
+                known[f"df_{key}"] = degrees.get(term, max(1.0, df))
+    # a panel of judges is fixed, and so is what suits an agent on a task under one of them
+    for cell in degrees:
+        if cell.startswith("agent:task:prompt"):
+            facets["prompt"] |= {"with_task": fitted.components[cell], "df_with_task": degrees[cell]}
     return facets
 
 

@@ -262,7 +262,7 @@ def test_projections_hold_what_agents_vary_by_with_the_prompt():
 
 
 def crossed(shape, facet, *sds, seed=3):
-    """Outcomes of agents × tasks × levels of a facet × trials: sd of a task, agent × task, the cell, a trial."""
+    """Outcomes of agents × tasks × levels × trials: sd of a task, agent × task, the cell, a trial."""
     rng = np.random.default_rng(seed)
     agent, task, level, trial = (axis.ravel() for axis in np.indices(shape))
     of_task, of_both, of_cell, of_trial = (

@@ -15,7 +15,7 @@ from analytics.differences.error_draws import draw_errors, may_be_first, upper_p
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
 from analytics.differences.neyman_draws import agent_noise, ahead, task_weights
 from analytics.differences.ranks import FEW_TASKS_NOTE, NOTES, rank_intervals, rank_sets, resample
-from analytics.differences.rows import Row
+from analytics.differences.rows import Facet, Row
 from analytics.errors import CoreError
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=25)
@@ -105,6 +105,23 @@ def test_a_clear_order_by_hand():
     assert np.flatnonzero(result.tied[1]).tolist() == [2]
     # ν = 160 for each: c near that of three known variances, 2.34
     assert result.critical == pytest.approx(studentized_range.ppf(0.95, 3, math.inf) / math.sqrt(2), abs=0.07)
+
+
+@pytest.mark.parametrize("with_agent", [0.01, 0.0])
+def test_what_agents_vary_by_with_the_prompt_is_known_by_one_estimate_for_all(with_agent):
+    """Nearly all of both variances, or estimated as 0: c of two agents is t with its degrees of freedom."""
+    rows = [Row(np.full(40, m), np.full(40, 0.01), np.full(40, 5.0)) for m in (0.3, 0.8)]
+    facet = Facet("prompt", with_agent, df_with_agent=5.0)
+    agents = [agent(n, r) for n, r in zip("ab", rows, strict=True)]
+    result = rank_sets(agents, TrialNoise(None, 0.002), seed=0, facets=(facet,), n_draws=100_000)
+    assert result.critical == pytest.approx(t.ppf(0.975, 5), rel=0.01)
+
+
+def test_what_suits_an_agent_on_a_task_under_one_prompt_is_averaged_by_tasks():
+    """v_a by hand: .01/2 of the agent, .09/(2·40) of its 40 tasks."""
+    row = Row(np.full(40, 0.5), np.full(40, 0.01), np.full(40, 5.0), levels={"prompt": 2})
+    facet = Facet("prompt", 0.01, df_with_agent=5.0, with_task=0.09, df_with_task=200.0)
+    assert error_of(agent("a", row), NOISE, (facet,)).beyond == pytest.approx(0.005 + 0.09 / 80)
 
 
 def test_two_agents_of_known_variance_need_the_normal_quantile():

@@ -8,6 +8,7 @@ from analytics.differences.error_draws import own_draws
 from analytics.differences.finite_errors import AgentError
 from analytics.differences.kept_draws import KeptDraws, KeptWeights
 from analytics.differences.neyman_draws import ahead, pair_variances, task_weights
+from analytics.differences.rows import ErrorTerm
 
 N_AGENTS, K, DRAWS = 9, 23, {"seed": 4, "n_draws": 300}
 
@@ -152,13 +153,15 @@ def test_draws_of_errors_are_made_once_of_the_same_error(monkeypatch):
         return own_draws(name, error, **what)
 
     monkeypatch.setattr(kept_draws, "own_draws", counted)
-    measured = AgentError(0.01, 7.0, 0.0, 0.0, -1, 0.0, (), "repeated trials")
-    estimated = AgentError(0.0, 1.0, 0.02, 9.0, 0, 0.0, (), "calibration")
+    measured = AgentError(
+        0.01, 7.0, 0.0, 0.0, -1, (), (ErrorTerm("repeated trials", 0.01, 7.0),), "repeated trials"
+    )
+    estimated = AgentError(0.0, 1.0, 0.02, 9.0, 0, (), (), "calibration")
     kept = KeptDraws(most_bytes=2 * 6 * 16 * DRAWS["n_draws"])
     cases = [
         ("a", measured, DRAWS),
         ("a", measured._replace(variance=0.02), DRAWS),
-        ("a", measured._replace(df=8.0), DRAWS),
+        ("a", measured._replace(own=(ErrorTerm("repeated trials", 0.01, 8.0),)), DRAWS),
         ("a", estimated, DRAWS),
         ("b", measured, DRAWS),
         ("a", measured, DRAWS | {"seed": 5}),
