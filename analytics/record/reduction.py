@@ -634,15 +634,17 @@ def _judged_trials(counted: _Slots, failed: CodeArray, frame: _Frame) -> CodeArr
     """Give verdicts on one trial of a task one number, (n_rows + n_failed,).
 
     Judges scored one trial where its number, prompt, temperature and run are the same; of several such under
-    one judge the first is scored with the first. The failure for an absent verdict is of the first trial that
-    other judges alone scored; where there is none, of an absent trial, which has a negative number.
+    one judge the first is scored with the first. Of what submitters deliver the order alone tells: nobody
+    makes trials of verdicts by labels. The failure for an absent verdict is of the first trial that other
+    judges alone scored; where there is none, of an absent trial, which has a negative number.
     """
     slot, (labels, trial) = counted.slot, np.unique(counted.rows.trial, return_inverse=True)
     named = frame.unjudged[counted.rows.setting] * len(labels) + trial
     order, place = np.lexsort((named, slot)), np.empty(len(slot), dtype=np.int64)
+    n, alike = len(frame.unjudged_conditions), frame.unjudged_conditions
+    named = np.where(frame.operator[counted.rows.agent], named, alike[slot % n])
     place[order] = _number_in_run(slot[order] * (named.max(initial=0) + 1) + named[order])
-    scored, alike = named * (place.max(initial=0) + 1) + place, frame.unjudged_conditions
-    n = len(alike)
+    scored = named * (place.max(initial=0) + 1) + place
     absent = np.full(len(failed), -1)
     across_judges = slot // n * n + alike[slot % n]
     order = np.argsort(across_judges, kind="stable")

@@ -142,6 +142,23 @@ def test_a_trial_counts_once_and_a_condition_counts_once():
     assert result.table.n_trials[0, 0] == pytest.approx(1 / (2 * (5 / 12) ** 2 + (1 / 6) ** 2), rel=1e-12)
 
 
+@pytest.mark.parametrize("how", ["numbers", "runs"])
+def test_labels_make_no_trials_of_the_verdicts_on_a_submitted_one(how):
+    """Two judges scored three trials of each task; the second one's verdicts have other numbers, or a run."""
+    verdicts = [(task, trial, (task + trial) % 3 == 0) for task in range(4) for trial in (1, 2, 3)]
+    honest = [(0, task, one, trial, judge) for task, trial, one in verdicts for judge in (0, 1)]
+    levels = [*judged("j1", "j2"), (None, "j2", None, "b")]
+    moved = {"numbers": (3, 1), "runs": (0, 2)}[how]
+    other = [(*row[:3], row[3] + moved[0] * row[4], row[4] and moved[1]) for row in honest]
+    given = {"n_tasks": 4, "levels": levels, "deliveries": [self_run(0)]}
+    expected, result = made(honest, **given), made(other, **given)
+    assert expected.n_judged_again == result.n_judged_again == (12,)
+    for field in ("means", "trial_variances", "n_trials", "n_valid"):
+        same(getattr(result.table, field), getattr(expected.table, field).tolist())
+    loaded = made(other, n_tasks=4, levels=levels)
+    assert loaded.n_judged_again == (0,)
+
+
 def test_names_of_runs_that_are_given_afterwards_gain_nothing():
     """Ten outcomes of one task: each pass a run of its own, all failures in the last; half are passed."""
     settings = [(None, None, None, f"r{run}") for run in range(5)]
