@@ -323,7 +323,7 @@ def _own(sides: Sequence[Agent], errors: Sequence[AgentError]) -> list[ErrorTerm
         terms.append(total._replace(df=parts[0].df) if one else total)
     parts = [part for error in errors for part in error.own]
     if measured or parts:
-        names = {part.name for part in parts}
+        names = {part.name for part in parts if not part.name.startswith("agent:")}
         name = "repeated trials" if names <= {"repeated trials"} else "variance function"
         terms.append(_together("upper bound" if "upper bound" in names else name, parts))
     return terms

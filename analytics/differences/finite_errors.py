@@ -21,6 +21,7 @@ from analytics.differences.rows import (
     Facet,
     Row,
     agent_variance,
+    cell_variance,
     satterthwaite,
 )
 from analytics.differences.trial_variances import N_TASKS_OMEGA, trial_variance_ratio
@@ -180,6 +181,8 @@ def _measured(agent: Measured, noise: TrialNoise, facets: Sequence[Facet]) -> Ag
     if method == "neyman":
         rate = (agent.score * k + 2) / (k + 4)
         own = [ErrorTerm("upper bound", rate * (1 - rate) / k, max(k - 1, 1))]
+    else:
+        own = [*own, *cell_variance(agent.row, facets)]
     return _summed(own, agent_variance(agent.row, facets), method)
 
 

@@ -74,19 +74,28 @@ def satterthwaite(terms: Sequence[ErrorTerm]) -> float:
 
 
 def agent_variance(row: Row, facets: Sequence[Facet] = NEVER_MEASURED) -> tuple[ErrorTerm, ...]:
-    """v_a, as far as measured, see analytics/README.md, *What cancels*."""
-    terms = []
-    for f in facets:
-        if f.with_agent is not None:
-            n, k = _n_levels(row, f.name), row.means.size
-            terms.append(ErrorTerm(f"agent:{f.name}", f.with_agent / n, f.df_with_agent))
-            if f.with_task:
-                terms.append(ErrorTerm(f"agent:task:{f.name}", f.with_task / (n * k), f.df_with_task))
+    """v_a = σ²_agent:run/L + σ²_agent:prompt/V + σ²_agent:judge/M + v_link, as far as measured."""
+    terms = [
+        ErrorTerm(f"agent:{f.name}", f.with_agent / _n_levels(row, f.name), f.df_with_agent)
+        for f in facets
+        if f.with_agent is not None
+    ]
     if row.v_link:
         terms.append(ErrorTerm(LINKING, row.v_link, row.df_link))
     for term in terms:
         check_variance(term.name, term.variance)
     return tuple(terms)
+
+
+def cell_variance(row: Row, facets: Sequence[Facet]) -> list[ErrorTerm]:
+    """σ²_agent:task:prompt/(V·k) on given tasks, as far as measured; their spread over tasks holds it."""
+    return [
+        ErrorTerm(
+            f"agent:task:{f.name}", f.with_task / (_n_levels(row, f.name) * row.means.size), f.df_with_task
+        )
+        for f in facets
+        if f.with_task
+    ]
 
 
 def facet_terms(

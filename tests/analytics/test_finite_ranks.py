@@ -118,10 +118,14 @@ def test_what_agents_vary_by_with_the_prompt_is_known_by_one_estimate_for_all(wi
 
 
 def test_what_suits_an_agent_on_a_task_under_one_prompt_is_averaged_by_tasks():
-    """v_a by hand: .01/2 of the agent, .09/(2·40) of its 40 tasks."""
+    """V_a by hand: .09/(2·40) more of 40 tasks under two prompts, but where the spread over tasks holds it."""
     row = Row(np.full(40, 0.5), np.full(40, 0.01), np.full(40, 5.0), levels={"prompt": 2})
-    facet = Facet("prompt", 0.01, df_with_agent=5.0, with_task=0.09, df_with_task=200.0)
-    assert error_of(agent("a", row), NOISE, (facet,)).beyond == pytest.approx(0.005 + 0.09 / 80)
+    before = Facet("prompt", 0.01, df_with_agent=5.0)
+    after = replace(before, with_task=0.09, df_with_task=200.0)
+    once = Row(row.means, levels=row.levels)
+    for one, added in ((row, 0.09 / 80), (once, 0.0)):
+        old, new = (error_of(agent("a", one), NOISE, (facet,)).variance for facet in (before, after))
+        assert new == pytest.approx(old + added, rel=1e-12)
 
 
 def test_two_agents_of_known_variance_need_the_normal_quantile():
