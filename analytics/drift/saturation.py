@@ -63,11 +63,10 @@ def saturation(
         above = np.nansum(latest, axis=0) > SOLVED * counts + 1e-9
         solved = float(np.mean(above[counts > 0])) if counts.any() else None
     evidence = {"agent": agents[best], "mean": p, "n": n, "omega": omega, "share_of_tasks_above_95": solved}
-    shown = (
-        ""
-        if solved is None
-        else f"; the latest {len(latest)} agents pass {solved:.0%} of the tasks more than 95% of the time"
-    )
+    shown = ""
+    if solved is not None:
+        solved_tasks = f"{solved:.1%} of the tasks are" if solved else "no task is"
+        shown = f"; {solved_tasks} passed by more than {SOLVED:.0%} of the latest {len(latest)} agents"
     half = solved is not None and solved >= HALF
     if n < N_SURE:
         reason = f"{counted(k, 'task')} give {n:.0f} independent outcomes; {N_SURE} are needed{shown}"

@@ -433,6 +433,9 @@ def test_half_of_the_subset_solved_warns_on_a_board_of_any_size():
     latest = np.where(np.arange(20) < 10, 1.0, 0.2) * np.ones((12, 20))
     result = saturated(0.6, 20, latest=latest)
     assert (result.state, result.statistic) == ("warn", 0.5)
+    assert result.reason.endswith("; 50.0% of the tasks are passed by more than 95% of the latest 12 agents")
+    none = saturated(0.6, 20, latest=np.full((12, 20), 0.5))
+    assert none.reason.endswith("; no task is passed by more than 95% of the latest 12 agents")
     assert saturated(0.6, 20, latest=latest[:9]).state == "insufficient"
     assert saturated(0.6, 20, latest=np.full((20, 20), 0.95)).state == "insufficient"
 
