@@ -35,7 +35,7 @@ from analytics.text import counted
 NOISE = declare(
     "run-to-run noise",
     "run one of the first agents again, twice: the harness or a provider may have changed",
-    unseen="repeat the trials of new agents, to have their noise watched",
+    unseen="run new agents twice on each task",
 )
 WARN_TIMES = 5.0
 

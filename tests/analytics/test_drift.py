@@ -621,6 +621,7 @@ def test_only_noise_that_rose_is_found_at_the_last_look():
         "ok",
         "insufficient",
     ]
+    assert ask(1, 9).advice == "run new agents twice on each task"
     assert ask(1).evidence["look"]["agent"] == AGENTS[39]
     assert ask(1, 45) == ask(1, 40)
 
