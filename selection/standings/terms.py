@@ -119,7 +119,7 @@ LEGEND = {
     "95% interval": "95% interval of the score.",
     "SE": "Standard error of the score, in points.",
     "naive": "√(p(1 − p)/n), p the score and n the number of tasks. Many leaderboards print it. It ignores "
-    "repeated trials; with one trial per task it is nearly equal to SE.",
+    "repeated trials; with one trial per task, SE is at most about this.",
     "Could be the best": "The best agent is one of these (95%).",
     "Tied with": f"Rows that are {TIED}",
     "Ties": f"Number of agents that are {TIED}",

@@ -549,6 +549,17 @@ def test_every_mark_and_method_has_its_meaning():
     assert {told.method for told in found.targets.values()} <= set(terms.METHODS)
 
 
+def test_one_trial_per_task_has_an_error_up_to_the_naive_one():
+    """Trials of the others nearly repeat each other, so one trial tells nearly as much."""
+    outcomes = board(6, 40)
+    variances = np.where(np.arange(40) < 2, 1 / 3, 0.0) * np.ones((6, 1))
+    variances[5] = np.nan
+    found = answer(record_of(outcomes, n_trials=3, trial_variances=variances), Rules(target="full"))
+    at = next(line.at["full"] for line in found.agents if line.agent == "a05")
+    assert at.se < 0.6 * at.naive_se
+    assert terms.LEGEND["naive"].endswith("with one trial per task, SE is at most about this.")
+
+
 # --------------------------------------------------------------------------------------------------- tables
 
 
