@@ -5,7 +5,7 @@ from functools import partial
 from textwrap import fill
 
 from analytics.text import WIDTH as WIDTH
-from analytics.text import columns_text
+from analytics.text import columns_text, enumerated
 from selection.schema.board import Standings
 from selection.standings import terms, words
 from selection.standings.table import HEADS, BoardColumn, BoundsRow, bounds, columns, gaps, rank_columns
@@ -173,7 +173,7 @@ def legend(board: Standings, target: str, shown: Sequence[BoardColumn]) -> dict[
         texts[error] += " " + " ".join(words.sentence(terms.METHODS[one]) for one in methods)
         varies = [terms.VARIES[one] for one in board.measured if one in terms.VARIES]
         if varies and methods != ["calibration"]:
-            texts[error] += f" For a measured score it includes how much agents vary {', '.join(varies)}."
+            texts[error] += f" For a measured score it includes how much agents vary {enumerated(varies)}."
     return texts
 
 

@@ -65,8 +65,8 @@ METHOD_NAMES = {  # others are words already
 }
 MEASURED = {
     "run": "How much an agent varies from run to run was measured",
-    "prompt": "The wording of the prompt was measured",
-    "judge": "The judge was measured",
+    "prompt": "The effect of prompts was measured",
+    "judge": "The effect of judges was measured",
 }
 VARIES = {
     MEASURED["run"]: "from run to run",

@@ -185,7 +185,7 @@ def two_judges(n_agents=8, n_tasks=20):
 
 def test_each_face_says_that_the_judge_was_measured_once_it_is(client, db):
     board_of(two_judges())
-    said = "The judge was measured. The intervals of measured scores include this."
+    said = "The effect of judges was measured. The intervals of measured scores include this."
     unmeasured = "how much agents depend on the judge"
 
     def faces():
@@ -210,4 +210,4 @@ def test_each_face_says_that_the_judge_was_measured_once_it_is(client, db):
     assert said in terminal
     assert said in page
     assert unmeasured not in terminal + page
-    assert (measured, unmeasured in not_measured) == (["The judge was measured"], False)
+    assert (measured, unmeasured in not_measured) == (["The effect of judges was measured"], False)

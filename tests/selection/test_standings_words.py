@@ -406,14 +406,17 @@ def test_what_was_measured_is_said_beside_what_was_not():
     facets = (Facet("judge", main=0.01, with_agent=0.02),)
     given = PriorDecisions(facets=facets)
     found = answer(record_of(board()), None, given)
-    told = "The judge was measured. The intervals of measured scores include this."
+    told = "The effect of judges was measured. The intervals of measured scores include this."
     assert words.measured_text(found) == told
     assert told in " ".join(printed.text(found, explain=True).split())
     assert Standings.of_plain(found.as_plain()) == found
-    assert found.as_plain()["measured"] == ["The judge was measured"]
+    assert found.as_plain()["measured"] == ["The effect of judges was measured"]
     assert words.measured_text(answer(record_of(board()))) == ""
     legend = printed.legend(found, "full", table.columns(found))["SE"]
     assert legend.endswith("For a measured score it includes how much agents vary with the judge.")
+    both = replace(found, measured=(terms.MEASURED["prompt"], *found.measured))
+    legend = printed.legend(both, "full", table.columns(both))["SE"]
+    assert legend.endswith("how much agents vary with the wording of the prompt and with the judge.")
     without = answer(record_of(board()))
     assert "vary with" not in printed.legend(without, "full", table.columns(without))["SE"]
 
