@@ -28,7 +28,7 @@ from selection.staged import model
 from selection.staged.teaching import FullRun, Refits, Teaching, taught
 from selection.staged.walks import Scale, Staging
 from selection.standings.choice import n_complete, rule_of, teaching, training
-from selection.standings.terms import CALIBRATED
+from selection.standings.terms import CALIBRATED, ESTIMATE_NEEDS
 
 BY_AGENT, BY_SCAFFOLD = 0, 1
 
@@ -92,7 +92,7 @@ class Completing:
         n = n_complete(self.record)
         if n < MIN_COMPLETE:
             there = f"there {'is' if n == 1 else 'are'} {n}"
-            raise TooFewComplete(f"an estimate needs {MIN_COMPLETE} full runs and {there}")
+            raise TooFewComplete(f"{ESTIMATE_NEEDS} {MIN_COMPLETE} full runs and {there}")
         return taught_by(self.record, Staging(), fits=self.fits)
 
     def filled(self, i: int, tasks: IndexArray) -> tuple[FloatArray, Scale, float]:

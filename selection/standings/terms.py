@@ -140,6 +140,7 @@ BASIS = {
     HIDDEN: "hidden by the operator's policy",
 }
 CHOSEN_TASKS = "tasks chosen for the agent"  # the source of an interval
+ESTIMATE_NEEDS = "an estimate needs"  # full runs, as a reason why few missing results are not estimated
 CALIBRATED = "full runs cut down to the same tasks"  # that of an estimate from all tasks that the agent ran
 IMPLAUSIBLE = 50  # a cost below the median's 50th is not believed
 MIN_COST = 0.01  # of a run that nobody verified, in US dollars

@@ -260,10 +260,9 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
     of: whether to say of how many.
     """
     target = target or board.target
-    n_lacking = sum(_why_unranked(board, line, target) == LACKING for line in board.agents)
-    if n_lacking and not board.targets[target].n_ranked:
-        have = "has" if n_lacking == 1 else "have"
-        return f"{n_lacking:,} of {counted(len(board.agents), 'agent')} {have} too many missing results."
+    lacking = [line for line in board.agents if _why_unranked(board, line, target) == LACKING]
+    if lacking and not board.targets[target].n_ranked:
+        return _lacking_text([line.at[target].reason for line in lacking], len(board.agents))
     groups = Counter(_why_unranked(board, line, target) for line in board.agents if not line.at[target].rank)
     if not groups:
         return ""
@@ -280,6 +279,20 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
     else:
         reasons = ", ".join(f"{m:,} {why[m > 1]}" for why, m in groups.most_common())
     return f"{number} {'is' if n == 1 else 'are'} not ranked: {reasons}."
+
+
+def _lacking_text(reasons: Sequence[str], n_agents: int) -> str:
+    """Say how many agents lack too many results, and how many so few that these could be estimated."""
+    few = [reason for reason in reasons if terms.ESTIMATE_NEEDS in reason]
+    n_many, of = len(reasons) - len(few), f" of {counted(n_agents, 'agent')}"
+    have = "has" if n_many == 1 else "have"
+    text = f"{n_many:,}{of} {have} too many missing results." if n_many else ""
+    if not few:
+        return text
+    have = "has" if len(few) == 1 else "have"
+    _, needs, n_full_runs = few[0].partition(terms.ESTIMATE_NEEDS)
+    who = f"{text} {len(few):,}" if text else f"{len(few):,}{of}"
+    return f"{who} {have} only a few missing results, but {needs}{n_full_runs}."
 
 
 def _n_lacking(board: Standings, target: str) -> str:

@@ -33,6 +33,22 @@ def test_the_headline_says_why_nobody_is_ranked():
     assert found.targets["full"].reason == "nobody is ranked: 2 of 6 loaded agents could be, fewer than half"
 
 
+def test_few_missing_results_are_not_called_too_many():
+    """Two lack 1 of 40 tasks, 2.5%: enough for an estimate if there were ten full runs."""
+    outcomes = board(2)
+    outcomes[2:4] = outcomes[0]
+    lost = np.zeros(outcomes.shape, bool)
+    lost[2:4, 0] = True
+    outcomes[lost] = np.nan
+    few = "only a few missing results, but an estimate needs 10 full runs and there are"
+    assert words.unranked_text(answer(record_of(outcomes, lost=lost))) == (
+        f"2 of 6 agents have too many missing results. 2 have {few} 4."
+    )
+    rows = [0, 2, 3, 3, 3]
+    found = answer(record_of(outcomes[rows], lost=lost[rows]))
+    assert words.unranked_text(found) == f"4 of 5 agents have {few} 5."
+
+
 def test_whoever_lost_a_rank_counts_as_one_that_could_have_it():
     """Also an agent that ran the subset alone: what took its rank is not what it lacks."""
     found = answer(record_of(board(2)))
