@@ -271,8 +271,10 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
         return f"{counted(n, 'version')} {FOLDED[n > 1]}."
     number = f"{n:,} of {counted(len(board.agents), 'agent')}" if of else counted(n, "agent")
     if set(groups) == {LACKING}:
-        lacking = _n_lacking(board, target)
-        reasons = f"results are missing for {lacking}" if lacking else "results of some trials are missing"
+        tasks = _n_lacking(board, target)
+        reasons = "results of some trials are missing"
+        if tasks:
+            reasons = f"results are missing for {tasks}" if n == 1 else f"each lacks results for {tasks}"
     elif len(groups) == 1:
         (why,) = groups
         reasons = f"{'it' if n == 1 else 'they'} {why[n > 1]}"

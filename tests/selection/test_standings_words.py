@@ -324,7 +324,7 @@ def test_one_agent_is_never_better_than_the_others_that_are_not_ranked():
     lacking = [line(name, None, None, how="incomplete") for name in "bcd"]
     found = standings(line("a", 1, 0.9, lower=1, upper=1), *lacking, first=("a",))
     told = words.headline(found)
-    assert told == ("Only a is ranked: 90.0%. 3 agents are not ranked: results are missing for 40 tasks.")
+    assert told == ("Only a is ranked: 90.0%. 3 agents are not ranked: each lacks results for 40 tasks.")
     assert "best" not in told
     assert words.could_be_first(found) == "only one agent is ranked"
     assert words.headline(standings(*lacking[:1])) == (
