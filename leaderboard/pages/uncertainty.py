@@ -225,9 +225,13 @@ def what_if(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
     return form | {
         "projection": projection,
         "before": before,
+        # Noise that is not known apart holds agent × task, which is no error on these tasks.
+        "at_most": "at most " if estimand == "finite" and "agent:task" not in names else "",
         "shown": [(one["label"], n) for one, n in shown],
         "more": [
-            (n, one["label"].lower().removesuffix("s")) for one, n in shown if one["letter"] not in "RN"
+            (n, before["design"][one["letter"]], one["label"].lower().removesuffix("s"))
+            for one, n in shown
+            if one["letter"] not in "RN"
         ],
         "tasks": ESTIMANDS[estimand],
         "change": "the same as" if share == "0%" else f"{share} {'smaller' if se < now else 'larger'} than",

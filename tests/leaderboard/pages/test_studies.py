@@ -488,6 +488,9 @@ def test_the_headline_and_the_table_hold_what_prompts_do(client, prompted):
     table = cells(response.content.decode(), "steps")
     assert [row[1].split()[0] for row in table[:4]] == [f"{100 * one:.1f}" for one in se]
     assert f"is {100 * se[3]:.1f} points. " in text
+    assert "than with one trial of each of 20 tasks and 2 prompts." in text_of(
+        client.get("/b/toy/uncertainty?prompts=1")
+    )
     assert "Included: noise of trials and prompts. Not measured: judges and full runs." in text
     assert "all tasks, under each of 2 prompts, in points" in variance_text(study)
 
@@ -519,6 +522,12 @@ def test_without_repeated_trials_noise_is_not_told_apart(client, toy):
     assert "Run-to-run noise is not known separately." in text_of(response)
     assert "Run-to-run noise and agent × task" in response.content.decode()
     assert "These variances do not allow this design" in text_of(response)
+    # What is not known apart is in the error on these tasks, where agent × task is none.
+    for estimand, bound in (("finite", "at most "), ("domain", "")):
+        source = client.get(f"/b/toy/uncertainty?tasks=40&estimand={estimand}")
+        ((*_, error, interval, _),) = cells(source.content.decode(), "projected")
+        assert (error.startswith("at most"), interval.startswith("at most")) == (bool(bound),) * 2
+        assert f" is {bound}{error.removeprefix('at most ')}. That is " in text_of(source)
 
 
 def test_what_if_is_answered_with_a_sentence_and_a_row(client, repeated):
@@ -535,7 +544,7 @@ def test_what_if_is_answered_with_a_sentence_and_a_row(client, repeated):
     assert (error, interval) == (f"{100 * se:.1f} points", f"±{196 * se:.1f} points")
     assert text_of(response).count("The effect of more prompts and judges was not measured.") == 1
     finite = text_of(client.get("/b/toy/uncertainty?trials=4"))
-    assert "50% smaller than with one trial of each of the 20." in finite
+    assert "50% smaller than with one trial of each of 20 tasks." in finite
 
 
 @pytest.mark.parametrize(
