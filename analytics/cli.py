@@ -154,17 +154,24 @@ def _dstudy_of_board(arguments: argparse.Namespace) -> Answer:
     except (KeyError, TypeError, AttributeError) as error:  # of a file that somebody else wrote
         rule = f"{arguments.file.name} is not a study of a board ({error}). `variance FILE --json` writes one"
         raise CoreError(rule, code="no_study") from None
+    is_bound = arguments.estimand == "finite" and "agent:task" not in parts
+    design_text = " × ".join(tee.counted_levels(n, letter) for letter, n in found["design"].items())
     shown = {
-        "standard error": found["se"],
+        f"standard error{', at most' if is_bound else ''}": found["se"],
         "variance": found["variance"],
-        "design": " × ".join(tee.counted_levels(n, letter) for letter, n in found["design"].items()),
+        "design": _in_tasks(design_text),
         "model": f"that of a board: {model}",
         "assumptions": f"{arguments.estimand}, sensitivity {arguments.sensitivity}d",
         "used for": f"a {found['interval']}",
-        "": [{"component": name, "share": share} for name, share in found["shares"].items()],
+        "": [{"component": _in_tasks(name), "share": share} for name, share in found["shares"].items()],
         "not measured": "; ".join(found["not_measured"]) or "none",
     }
     return Answer(found, shown)
+
+
+def _in_tasks(text: str) -> str:
+    """Call items and replicates what they are in a benchmark."""
+    return text.replace("item", "task").replace("replicate", "trial")
 
 
 def _stored_study(path: Path) -> dict[str, Any] | None:

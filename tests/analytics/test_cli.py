@@ -245,7 +245,15 @@ def test_dstudy_goes_on_from_outcomes_and_from_a_stored_study(answer, text, tmp_
         assert found["variance"] == pytest.approx(expected)
         assert sum(found["shares"].values()) == pytest.approx(1)
         assert answer("dstudy", file)["design"] == {"N": 40, "V": 1, "M": 1, "H": 1, "R": 1}
-    assert "that of a board: agent + task + agent:task" in text("dstudy", path)
+    shown = text("dstudy", path, "--design", "R=2")
+    assert "that of a board: agent + task + agent:task" in shown
+    assert "40 tasks × 1 prompt × 1 judge × 1 temperature × 2 trials" in shown
+    assert ("item" in shown, "replicate" in shown, "at most" in shown) == (False, False, False)
+    once = repeated(tmp_path / "once.csv", n_trials=1)
+    assert [
+        "standard error, at most" in text("dstudy", once, "--estimand", estimand)
+        for estimand in ("finite", "domain")
+    ] == [True, False]
 
 
 def test_dstudy_says_what_a_file_lacks(refusal, tmp_path):
