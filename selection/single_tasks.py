@@ -13,12 +13,12 @@ import numpy as np
 from analytics.arrays import DECIMALS, CountArray, FloatArray, IndexArray, Mask, ratio, read_only
 from analytics.record import AgentRow, Compared, Counting, Delivery, Record, Rows, agent_rows, in_part
 from analytics.record.rows import Setting
-from selection.bands import EDGE_TOLERANCE, pass_rates
 from selection.bands import in_band as in_band
+from selection.bands import pass_rates
 
 REACH = 5
 PASSED = 0.5
-SELDOM, OFTEN = 0.2, 0.8
+SELDOM, OFTEN = 20, 80  # percent, rounded as pages show them
 MIN_NEIGHBOURS = 4
 MIN_AGENTS = 3
 MIN_VARIANCE = 1e-12  # below it all are equal but for rounding
@@ -118,7 +118,7 @@ class ExpectedOutcomes:
     difference: d; 0 where they share no task.
     n_neighbours: (m,); with an outcome on the task.
     passes, failures: tasks that it surprisingly passed and failed, the most surprising first.
-    n_seldom, n_often: tasks with its outcome on which at most 1/5, at least 4/5 was expected.
+    n_seldom, n_often: tasks with its outcome on which at most 20%, at least 80% was expected.
     passes_by_chance, failures_by_chance: how many of either kind outcomes at the expected rates would bring.
     """
 
@@ -145,8 +145,8 @@ def expected(outcomes: FloatArray, i: int, reach: int = REACH) -> ExpectedOutcom
     both = ~np.isnan(own) & ~np.isnan(theirs)
     difference = float((own[both] - theirs[both]).mean()) if both.any() else 0.0
     means = np.clip(theirs + difference, 0.0, 1.0)
-    seldom = has_neighbours & both & (np.nan_to_num(means, nan=1.0) <= SELDOM + EDGE_TOLERANCE)
-    often = has_neighbours & both & (np.nan_to_num(means, nan=0.0) >= OFTEN - EDGE_TOLERANCE)
+    shown = np.round(100 * means)
+    seldom, often = (has_neighbours & both & known for known in (shown <= SELDOM, shown >= OFTEN))
     passes, failures = np.flatnonzero(seldom & (own >= PASSED)), np.flatnonzero(often & (own < PASSED))
     return ExpectedOutcomes(
         means=read_only(means),

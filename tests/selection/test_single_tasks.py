@@ -149,6 +149,16 @@ def test_surprises_by_hand():
     assert (told.passes_by_chance, told.failures_by_chance) == (0, 0)
 
 
+def test_what_is_often_expected_is_what_is_shown_as_at_least_80_percent():
+    """Two hundred neighbours pass t0 159 times, 79.5%, which is shown as 80%, and t1 158 times, 79%."""
+    others = np.zeros((200, 4))
+    others[:159, 0] = others[:158, 1] = others[:41, 2] = others[:43, 3] = 1.0
+    own = np.array([[0.795, 0.79, 0.205, 0.215]])
+    told = expected(np.vstack([others[:100], own, others[100:]]), 100, reach=100)
+    assert [f"{100 * mean:.0f}%" for mean in told.means] == ["80%", "79%", "20%", "22%"]
+    assert (told.n_seldom, told.n_often) == (1, 1)
+
+
 def test_expectations_have_the_agents_own_mean_where_none_is_cut_off():
     outcomes = np.clip(drawn(11, 60, seed=3) * 0.6 + 0.2, 0, 1)
     for i in range(11):
