@@ -4,9 +4,10 @@ Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix A (step 5
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from analytics.outcome_table import naive_standard_error
 from analytics.tee.agent_projection import doubled
 from analytics.tee.components import FACETS, RESIDUAL
 from analytics.tee.dstudy import project
@@ -32,21 +33,24 @@ class BoardEstimate(NamedTuple):
 
 
 def paragraph(
-    study: TotalError, within: tuple[float, float] = ANY, on_board: BoardEstimate | None = None
+    study: TotalError,
+    within: tuple[float, float] = ANY,
+    on_board: BoardEstimate | None = None,
+    *,
+    is_mean_of_judges: bool = False,
 ) -> str:
     """Return a study in plain language, the mean `within` what it can be.
 
     on_board: the mean as a board states it; then without figures that stand beside the paragraph.
+    is_mean_of_judges: whether outcomes are means of several judges' verdicts.
     """
-    return " ".join(_sentences(study, within, on_board))
-
-
-def _sentences(
-    study: TotalError, within: tuple[float, float], on_board: BoardEstimate | None
-) -> Iterator[str]:
     if on_board:
-        yield from _beside_board(study, on_board)
-        return
+        return " ".join(_beside_board(study, on_board))
+    one_judge = "not measured: judge (one level)" if is_mean_of_judges else ""
+    return " ".join(_sentences(study, within, [note for note in study.notes if note != one_judge]))
+
+
+def _sentences(study: TotalError, within: tuple[float, float], notes: Iterable[str]) -> Iterator[str]:
     layout = study.layout
     crossed = [
         counted_levels(layout.levels[letter], letter) for letter in "NVMH" if layout.levels[letter] > 1
@@ -56,11 +60,11 @@ def _sentences(
         replicates = counted_levels(most, "R")
         crossed.append(replicates if fewest == most else f"{fewest} to {replicates}")
     yield f"The mean over {enumerated(crossed)} ({layout.n_rows} outcomes) is {study.theta:.4g}."
-    yield _error_of(study)
+    yield _error_of(study, within)
     yield _interval(study, within)
     yield _made_of(study)
     yield _best_change(study)
-    yield from (f"{note[0].upper()}{note[1:]}." for note in study.notes)
+    yield from (f"{note[0].upper()}{note[1:]}." for note in notes)
 
 
 def _beside_board(study: TotalError, on_board: BoardEstimate) -> Iterator[str]:
@@ -76,14 +80,17 @@ def _beside_board(study: TotalError, on_board: BoardEstimate) -> Iterator[str]:
         yield _best_change(study)
 
 
-def _error_of(study: TotalError) -> str:
+def _error_of(study: TotalError, within: tuple[float, float]) -> str:
     about = {"domain": "for items drawn from the same domain", "finite": "for exactly these items"}[
         study.reading.estimand
     ]
     panel = "counting" if study.reading.sensitivity == "include" else "setting aside"
     chosen = " and ".join(FACETS[letter] for letter in "MH" if study.layout.levels[letter] > 1)
     choice = f" and {panel} the choice of {chosen}" if chosen else ""
-    naive = f"the naive one is {study.naive_se:.4g}, so that the ratio is {study.se / study.naive_se:.2f}"
+    naive_se = study.naive_se
+    if within == SCORES:  # as boards state it
+        naive_se = naive_standard_error(study.theta, study.layout.levels["N"])
+    naive = f"the naive one is {naive_se:.4g}, so that the ratio is {study.se / naive_se:.2f}"
     return f"Its standard error, {about}{choice}, is {study.se:.4g}; {naive}."
 
 

@@ -137,6 +137,11 @@ def test_judges_of_one_trial_are_averaged_and_make_no_second_trial():
     assert study["agents"][0]["se"] == pytest.approx(expected, rel=1e-6)
     assert study["agents"][0]["levels"].get("M", 1) == 1
     assert [one["judges_averaged"] for one in study["agents"]] == [2, 0]
+    p = outcome[agent == 0].mean()
+    naive = math.sqrt(p * (1 - p) / 40)  # in the words as in the figures
+    assert study["agents"][0]["naive_se"] == pytest.approx(naive)
+    ratio = f"the naive one is {naive:.4g}, so that the ratio is {expected / naive:.2f}."
+    assert ratio in study["agents"][0]["paragraph"]
     assert not any("separate" in text for text in study["not_measured"])
     parts = {one["name"]: one["variance"] for one in study["components"]}
     assert parts["agent:task:trial"] > parts["Residual"]

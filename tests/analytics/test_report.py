@@ -61,6 +61,7 @@ def test_paragraph_without_prompts_and_judges():
     text = paragraph(found)
     assert "The mean over 8 items and 3 replicates (24 outcomes)" in text
     assert "Not measured: prompt (one level). Not measured: judge (one level)." in text
+    assert "judge" not in paragraph(found, is_mean_of_judges=True)
     assert "choice" not in text
     assert f"is {found.se:.4g}; the naive one is" in text
     assert math.isclose(found.se, found.naive_se, rel_tol=1e-9)
