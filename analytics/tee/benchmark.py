@@ -421,7 +421,7 @@ def _agents(
             declared = Declaration(outcome="outcome", item="task", items=items, **columns)
             study = total_error(mine, declared, Reading("finite"))
             n_averaged = 0 if mine is trials else np.unique(trials["judge"]).size
-            yield _agent(name, study, on_board.get(name)) | {"judges_averaged": n_averaged}
+            yield _agent(name, study, on_board.get(name), n_averaged)
         except CoreError as refusal:
             yield {"agent": name, "reason": str(refusal)}
 
@@ -447,7 +447,7 @@ def _same_trial(trials: Mapping[str, npt.NDArray[np.generic]]) -> tuple[IndexArr
     return first, place
 
 
-def _agent(name: str, study: TotalError, on_board: BoardEstimate | None) -> dict[str, Any]:
+def _agent(name: str, study: TotalError, on_board: BoardEstimate | None, n_averaged: int) -> dict[str, Any]:
     return {
         "agent": name,
         "reason": "",
@@ -464,5 +464,6 @@ def _agent(name: str, study: TotalError, on_board: BoardEstimate | None) -> dict
             {"name": row.name, "variance": row.variance, "share_of_mean": row.share_of_mean}
             for row in study.table()
         ],
-        "paragraph": paragraph(study, SCORES, on_board),
+        "paragraph": paragraph(study, SCORES, on_board, is_mean_of_judges=n_averaged > 0),
+        "judges_averaged": n_averaged,
     }

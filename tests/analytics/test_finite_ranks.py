@@ -118,7 +118,7 @@ def test_what_agents_vary_by_with_the_prompt_is_known_by_one_estimate_for_all(wi
 
 
 def test_what_suits_an_agent_on_a_task_under_one_prompt_is_averaged_by_tasks():
-    """V_a by hand: .09/(2·40) more of 40 tasks under two prompts, but where the spread over tasks holds it."""
+    """V_a by hand: .09/(2·40) more of 40 tasks under two prompts; a spread over tasks holds it."""
     row = Row(np.full(40, 0.5), np.full(40, 0.01), np.full(40, 5.0), levels={"prompt": 2})
     before = Facet("prompt", 0.01, df_with_agent=5.0)
     after = replace(before, with_task=0.09, df_with_task=200.0)
