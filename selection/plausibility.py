@@ -56,6 +56,7 @@ def implausible(
     n_trials: FloatArray,
     *,
     n_graded: int,
+    ranking: Mask | None = None,
     n_ran: int | None = None,
     is_part: bool = False,
 ) -> str:
@@ -63,6 +64,7 @@ def implausible(
 
     means, n_trials: (n_tasks,); of what is judged of it; NaN where missing.
     n_graded: trials of it strictly between 0 and 1.
+    ranking: (n_tasks,); the ranking tasks; None: there are none.
     n_ran: tasks that it ran, or where what is judged `is_part` of its run, those of this part; None: those
         judged.
     """
@@ -71,7 +73,14 @@ def implausible(
         return f"{n_graded:,} of its outcomes {lie} between 0 and 1; those of verified agents are all 0 or 1"
     if len(verified.means) < MIN_VERIFIED or np.isnan(means).all():
         return ""
-    return _ahead(verified, means, n_ran, is_part=is_part) or _passed_alone(verified, means, n_trials)
+    n = int(np.count_nonzero(~np.isnan(means)))
+    first, last = ("these", "tasks") if is_part else ("the", "tasks that it ran")
+    on_all = f"{first} {n:,} {last}" if n_ran in (None, n) else f"{n:,} of {first} {n_ran:,} {last}"
+    ahead = _ahead(verified, means, on_all)
+    if ranking is not None and not ahead:
+        n_ranking = int(np.count_nonzero(ranking & ~np.isnan(means)))
+        ahead = _ahead(verified, np.where(ranking, means, np.nan), counted(n_ranking, "ranking task"))
+    return ahead or _passed_alone(verified, means, n_trials)
 
 
 def upper_tail(probabilities: FloatArray, n_passed: int) -> float:
@@ -84,18 +93,16 @@ def upper_tail(probabilities: FloatArray, n_passed: int) -> float:
     return float(max(0.0, 1.0 - fewer.sum()))
 
 
-def _ahead(verified: Reference, means: FloatArray, n_ran: int | None, *, is_part: bool) -> str:
+def _ahead(verified: Reference, means: FloatArray, judged: str) -> str:
     ran = ~np.isnan(means)
-    n, mean = int(np.count_nonzero(ran)), float(np.mean(means[ran]))
-    others = verified.means[:, ran]
+    n, others = int(np.count_nonzero(ran)), verified.means[:, ran]
     comparable = np.count_nonzero(~np.isnan(others), axis=1) >= SHARED * n
-    if np.count_nonzero(comparable) < MIN_VERIFIED:
+    if not n or np.count_nonzero(comparable) < MIN_VERIFIED:
         return ""
-    best, lowest = float(np.nanmean(others[comparable], axis=1).max()), wilson(mean, n, 0.975)[0]
+    mean, best = float(np.mean(means[ran])), float(np.nanmean(others[comparable], axis=1).max())
+    lowest = wilson(mean, n, 0.975)[0]
     if round(lowest - best, DECIMALS) <= 0:
         return ""
-    first, last = ("these", "tasks") if is_part else ("the", "tasks that it ran")
-    judged = f"{first} {n:,} {last}" if n_ran in (None, n) else f"{n:,} of {first} {n_ran:,} {last}"
     return (
         f"it scores {mean:.1%} on {judged} (95% interval from {lowest:.1%}); the best verified "
         f"agent scores {best:.1%} there"

@@ -362,7 +362,8 @@ def get_or_compute_reference(now: "Snapshot") -> None:
 def why_implausible(row: AgentRow | None, of: AgentContext, *, n_ran: int, is_part: bool = False) -> str:
     """Say what is implausible of what is judged of an agent; empty where nothing is.
 
-    It is judged on the tasks that the last recompute read too. Of verified agents nothing else is read.
+    It is judged on the tasks that the last recompute read too, and on the ranking tasks among them alone. Of
+    verified agents nothing else is read.
     `n_ran` counts the tasks that it ran, or those of the delivery that is judged alone as `is_part`.
     """
     found = None if row is None else _read_reference(of.policy.benchmark)
@@ -371,9 +372,17 @@ def why_implausible(row: AgentRow | None, of: AgentContext, *, n_ran: int, is_pa
     from selection.plausibility import implausible
 
     reference, tasks = found
-    _, mine, theirs = np.intersect1d(list(of.names), tasks, assume_unique=True, return_indices=True)
-    verified, means, n_trials = reference.on(theirs), row.means[mine], row.n_trials[mine]
-    return implausible(verified, means, n_trials, n_graded=row.n_graded, n_ran=n_ran, is_part=is_part)
+    ids, mine, theirs = np.intersect1d(list(of.names), tasks, assume_unique=True, return_indices=True)
+    ranking = of.subset.tasks.values_list("pk", flat=True) if of.subset else []
+    return implausible(
+        reference.on(theirs),
+        row.means[mine],
+        row.n_trials[mine],
+        n_graded=row.n_graded,
+        ranking=np.isin(ids, list(ranking)),
+        n_ran=n_ran,
+        is_part=is_part,
+    )
 
 
 def _read_reference(benchmark: Benchmark) -> "tuple[Reference, list[int]] | None":

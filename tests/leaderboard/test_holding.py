@@ -132,6 +132,21 @@ def test_a_held_slice_says_which_tasks_were_judged(board, eve):
     assert sliced(34, N, "other") == scores("18 of these 26 tasks")  # what is under embargo does not count
 
 
+@pytest.mark.parametrize("in_background", [False, True])
+def test_passes_of_the_ranking_tasks_alone_are_held(board, eve, in_background, monkeypatch):
+    ranking = in_use("toy")
+    assert len(ranking) == 45
+    if in_background:
+        monkeypatch.setattr(reviewing, "N_IN_REQUEST", 10)
+    rows = [row | {"outcome": float(row["task"] in ranking)} for row in marks("1" * N)]
+    held = stored(deliver(eve, rows))
+    if in_background:
+        reviewing.conclude(uuid=held.uuid, as_of=AS_OF)
+    change = held.status_changes.order_by("id").last()
+    assert change.status == Status.WAITING
+    assert "it scores 100.0% on 45 ranking tasks (95% interval from 92.1%)" in change.reason
+
+
 def test_a_dry_run_says_so_and_stores_nothing(board, eve):
     receipt = deliver(eve, marks("1" * N), dry_run=True)
     assert receipt["status"] == Status.WAITING

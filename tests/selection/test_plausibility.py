@@ -85,6 +85,23 @@ def test_the_tasks_that_were_judged_are_counted(more, tasks):
     assert judged(LADDER, [1.0] * 40, **more).startswith(f"it scores 100.0% on {tasks} (95% interval from ")
 
 
+def test_far_ahead_on_the_ranking_tasks_alone_is_implausible():
+    # each verified agent passes 16 of the first 20 tasks and 10 of the 20 ranking tasks; of 20 of 20 Wilson's
+    # lower end is 20/23.8415 = .839
+    j = np.arange(20)
+    verified = [[*((j + 4 * v) % 20 < 16), *((j + 4 * v) % 20 < 10)] for v in range(5)]
+    ranking, passed = np.arange(40) >= 20, [0.0] * 20 + [1.0] * 20
+    assert judged(verified, passed) == judged(verified, passed, ranking=~ranking) == ""
+    assert judged(verified, passed, ranking=ranking, n_ran=60) == (
+        "it scores 100.0% on 20 ranking tasks (95% interval from 83.9%); "
+        "the best verified agent scores 50.0% there"
+    )
+    assert judged(verified, [1.0] * 20 + [np.nan] * 20, ranking=ranking).startswith(
+        "it scores 100.0% on the 20 tasks that it ran"
+    )
+    assert judged(verified, [0.5] * 20 + [np.nan] * 20, ranking=ranking) == ""
+
+
 def test_failures_where_all_fail_are_plausible():
     assert judged([[0.0] * 6] * 5, [0.0] * 6) == ""
 
@@ -148,13 +165,14 @@ def test_honest_agents_are_not_held_on_a_part_or_in_slices(board):
     means, trials = record.table.means, record.table.n_trials
     rate, order = np.nanmean(means, axis=0), np.random.default_rng(0).permutation(record.n_tasks)
     slices = np.array_split(order, 10)
-    parts = [(rate >= 0.3) & (rate <= 0.7)]
-    parts += [np.isin(np.arange(record.n_tasks), np.concatenate(slices[:n])) for n in range(1, 11)]
+    ranking = (rate >= 0.3) & (rate <= 0.7)
+    parts = [np.isin(np.arange(record.n_tasks), np.concatenate(slices[:n])) for n in range(1, 11)]
     held = set()
     for i, agent in enumerate(record.table.agents):
         others = reference(np.delete(means, i, axis=0), is_pass_fail=not any(record.n_graded))
-        for part in parts:
-            if implausible(others, np.where(part, means[i], np.nan), trials[i], n_graded=record.n_graded[i]):
+        for part in [ranking, *parts]:
+            of_part, n_graded = np.where(part, means[i], np.nan), record.n_graded[i]
+            if implausible(others, of_part, trials[i], n_graded=n_graded, ranking=ranking):
                 held.add(agent)
     print(f"{name}: {len(held)} of {record.n_agents} ever held")
     assert len(held) <= 1
