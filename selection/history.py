@@ -51,6 +51,7 @@ class History:
     on_subset: FloatArray  # mean over S; NaN for an agent without all of it
     known_on_subset: FloatArray  # mean over what an agent has of S
     off_subset: FloatArray  # mean over what it has outside S
+    vouched: Mask  # verified or of a trusted account
     complete: Mask
     spontaneous: Mask  # complete with its first delivery
     sampled: Mask  # drawn at random for a full run, and complete
@@ -196,6 +197,7 @@ def history_of(record: Record, rules: Rules, prior: PriorDecisions) -> History:
         on_subset=np.mean(table.means[order][:, tasks], axis=1),
         known_on_subset=row_means(table.means[:, in_subset])[order],
         off_subset=row_means(table.means[:, ~in_subset])[order],
+        vouched=record.vouched[order],
         complete=record.complete[order],
         spontaneous=(record.complete & (record.completed == record.arrival))[order],
         sampled=(record.complete & np.isin(table.agents, list(prior.sampled)))[order],

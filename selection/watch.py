@@ -38,6 +38,7 @@ from selection.standings.choice import training
 
 DAYS_A_YEAR = 365.25
 UNCONFIRMED = "it alerts by what an operator confirmed alone, not by what submitters call invalid"
+VOUCHED = "only agents that are verified or of a trusted account count"
 LEVELS = {"insufficient": 0, "ok": 0, "warn": 1, "alert": 2}
 NO_SUBSET = "no ranking tasks are in use, so there is nothing to check"
 
@@ -162,7 +163,7 @@ def _residuals(history: History, n: int) -> Monitor:
 
 
 def _saturation(history: History, n: int) -> Monitor:
-    rows = history.seen(~np.isnan(history.on_subset), n)
+    rows = history.seen(history.vouched & ~np.isnan(history.on_subset), n)
     latest = history.outcomes[np.ix_(rows[-N_LATEST:], history.tasks)]
     monitor = drift.saturation(
         history.on_subset[rows],
@@ -172,6 +173,8 @@ def _saturation(history: History, n: int) -> Monitor:
         history.who(rows)[0],
         latest,
     )
+    if not history.vouched[:n].all():
+        monitor = replace(monitor, reason=f"{monitor.reason}; {VOUCHED}")
     full = history.full_score(monitor.evidence["agent"], n) if monitor.evidence else None
     return drift.of_benchmark(monitor, full) if full else monitor
 

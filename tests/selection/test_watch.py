@@ -433,6 +433,27 @@ def test_an_estimated_full_score_is_asked_where_none_is_measured():
     assert asked(0.7, None).state == "alert"
 
 
+def test_only_agents_that_are_vouched_for_raise_saturation():
+    outcomes = board(40)
+    outcomes[39] = 1.0
+    record, version = record_of(table_of(outcomes)), replay(table_of(outcomes)).version
+
+    def asked(*unvouched):
+        about = tuple(replace(one, vouched=one.name not in unvouched) for one in record.about)
+        prior = PriorDecisions(subsets=(version,))
+        return monitor(findings(replace(record, about=about), Rules(), prior), "saturation")
+
+    assert (asked().state, asked().evidence["agent"]) == ("alert", "a039")
+    assert "only agents that are" not in asked().reason
+    found = asked("a039")
+    means = outcomes[:39, [int(task[1:]) for task in version.tasks]].mean(axis=1)
+    assert (found.state, found.evidence["mean"]) == ("ok", pytest.approx(means.max()))
+    assert found.reason.endswith("; only agents that are verified or of a trusted account count")
+    found = asked(*record.table.agents)
+    assert found.state == "insufficient"
+    assert found.reason.startswith("no agent has run the ranking tasks; only agents that are verified or of")
+
+
 def test_a_board_that_changes_little_does_not_alarm(real_data):
     """As many of the intervals of 95% may miss as of honest ones would in one case of twenty."""
     found = replay_record(real_record(real_data, "hal_corebench_hard"), Rules())
