@@ -21,9 +21,14 @@ from leaderboard.catalog.services import AgentDescription, look_alikes, refuse_l
 from leaderboard.errors import Conflict, Faulty, Missing, Refusal
 from leaderboard.operations.acting import acting
 from leaderboard.operations.models import Assignment, AssignmentStatus
-from leaderboard.submissions.models import Submission
+from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.parsing.flat import Fault, excerpt, is_name
-from leaderboard.submissions.queries import ever_counted, live_outcomes
+from leaderboard.submissions.queries import (
+    ever_counted,
+    live_outcomes,
+    trusted_accounts,
+    verified_submissions,
+)
 from leaderboard.submissions.rows import KEY
 from leaderboard.submissions.services import bump_data_version
 
@@ -195,12 +200,15 @@ def check_no_marks(benchmark: Benchmark, described: AgentDescription) -> None:
 def check_made_of(agent: Agent) -> None:
     """Refuse a scaffold or model that reads like another of the benchmark, of an agent without a delivery.
 
-    Those of agents that nobody else may know of yet are not compared.
+    It is compared with its owner's, and with agents that count and are verified or of a trusted account.
     """
-    counted = ever_counted().filter(agent=OuterRef("pk"))
-    others = agent.benchmark.agents.exclude(pk=agent.pk).filter(Exists(counted) | Q(owner=agent.owner))
-    made_of = list(others.values_list(*MADE_OF.values()))
-    for kind, names in (("scaffold", {one for one, _ in made_of}), ("model", {one for _, one in made_of})):
-        name = getattr(agent, kind).name
+    benchmark = agent.benchmark
+    vouched = Q(agent__owner__in=trusted_accounts(benchmark)) | Q(pk__in=verified_submissions(benchmark))
+    counting = Submission.objects.filter(
+        vouched | Q(loaded=True), agent=OuterRef("pk"), status=Status.ACCEPTED
+    )
+    others = benchmark.agents.exclude(pk=agent.pk).filter(Exists(counting) | Q(owner=agent.owner))
+    for kind, field in MADE_OF.items():
+        name, names = getattr(agent, kind).name, set(others.values_list(field, flat=True))
         if name not in names:
             refuse_look_alikes(kind, look_alikes([name], names))

@@ -14,7 +14,7 @@ from leaderboard.catalog.services import AgentDescription, AgentMismatch
 from leaderboard.errors import Conflict, Forbidden
 from leaderboard.operations import reviewing
 from leaderboard.operations.assignments import assign, names_of
-from leaderboard.operations.corrections import approve, confirm, unload, unload_latest, withdraw
+from leaderboard.operations.corrections import approve, confirm, unload, unload_latest, verify, withdraw
 from leaderboard.operations.delivered import Followed
 from leaderboard.operations.naming import merge
 from leaderboard.operations.queries import CountsNoMore
@@ -924,7 +924,7 @@ class TestLookAlikes:
     """What an agent is made of is compared inside the benchmark, as its name is."""
 
     def test_a_scaffold_or_model_that_looks_like_anothers_is_refused(self, ada):
-        deliver(token("eve@example.org"), every_task(0), agent="eve's", model="Claude 9")
+        deliver(world.token("eve@example.org"), every_task(0), agent="eve's", model="Claude 9")
         with refused(
             AgentMismatch, "looks_like_another", match=r"The model 'С1audе 9' reads like 'Claude 9'"
         ):
@@ -934,6 +934,18 @@ class TestLookAlikes:
         assert not Agent.objects.filter(name="mine").exists()
         deliver(ada, every_task(1), agent="mine", model="claude 9")
         assert Agent.objects.get(name="mine").model.name == "Claude 9"
+
+    def test_only_agents_that_are_vouched_for_and_count_bind_others(self, ada, toy):
+        eve, team = token("eve@example.org"), {"scaffold": "Team", "model": "Claude 9"}
+        receipt = deliver(eve, every_task(0), {"name": "junk", "scaffold": "Tеam", "model": "C1aude 9"})
+        deliver(ada, every_task(1), {"name": "mine"} | team)
+        verify(uuid=stored(receipt).uuid, note="reran it", as_of=AS_OF)
+        with refused(AgentMismatch, "looks_like_another", match="'Team' reads like 'Tеam'"):
+            deliver(token("bob@example.org"), every_task(1), {"name": "bob's"} | team)
+        withdraw(uuid=stored(receipt).uuid, token=eve, reason="oops", as_of=AS_OF)
+        with refused(AgentMismatch, "looks_like_another", match="'Team' reads like 'Tеam'"):
+            deliver(eve, every_task(1), {"name": "eve's", "scaffold": "Team", "model": "M"})
+        deliver(token("bob@example.org"), every_task(1), {"name": "bob's"} | team)
 
     def test_the_row_of_another_benchmark_refuses_nothing(self, ada):
         Model.objects.create(name="Claude 9")
