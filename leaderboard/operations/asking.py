@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from analytics.names import letters
-from leaderboard.catalog.models import Agent, Assigning, Benchmark, MissingPlaces, Policy
+from leaderboard.catalog.models import Agent, Assigning, Benchmark, Duplicates, MissingPlaces, Policy
 from leaderboard.catalog.queries import active_tasks, policy_in_force
 from leaderboard.operations.models import Assignment, Mode
 from leaderboard.studies.answers import words
@@ -26,7 +26,6 @@ from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, standing_submissions
 
 N_NAMED = 10
-IN_ORDER = "earlier submissions count first, with their lowest results if they are not whole runs"
 
 
 def asked_tasks(policy: Policy) -> list[int] | None:
@@ -85,18 +84,18 @@ def lacking(
     outcomes: pa.Table,
     names: Mapping[int, str],
     blocks: Sequence[Mapping[int, str]],
-    missing: str,
+    policy: Policy,
     *,
     unranked: bool,
 ) -> Iterator[str]:
     """Say what an agent's outcomes lack of the tasks asked for, and which of its trials cannot count."""
-    yield from absent(outcomes, names, missing, unranked=unranked)
+    yield from absent(outcomes, names, policy, unranked=unranked)
     for block in blocks:
-        yield from uneven(outcomes, block, missing)
+        yield from uneven(outcomes, block, policy)
 
 
 def absent(
-    outcomes: pa.Table, names: Mapping[int, str], missing: str, *, unranked: bool = True
+    outcomes: pa.Table, names: Mapping[int, str], policy: Policy, *, unranked: bool = True
 ) -> Iterator[str]:
     """Say which of the tasks of these names have no outcome, and what becomes of that by the policy on
     `missing` ones. Not `unranked`: an agent stands as it stood without them, the rest of a full run.
@@ -110,12 +109,12 @@ def absent(
             "its score on all tasks is estimated"
             if not unranked
             else "they count as failures, as often as the task with most trials ran"
-            if missing == MissingPlaces.ZERO
+            if policy.missing == MissingPlaces.ZERO
             else "the agent is not ranked"
         )
         yield (
             f"{len(lacks):,} of the {len(names):,} tasks asked for {'has' if len(lacks) == 1 else 'have'} "
-            f"no outcome ({words.first_names(lacks, N_NAMED)}): until all are delivered, {meanwhile}"
+            f"no outcome ({words.first_names(lacks, N_NAMED)}): {until_all(policy)}, {meanwhile}"
         )
 
 
@@ -125,7 +124,7 @@ def trials(outcomes: pa.Table, tasks: Container[int]) -> dict[tuple[int, str], i
 
 
 def uneven(
-    outcomes: pa.Table, names: Mapping[int, str], missing: str, *, what: str = "tasks"
+    outcomes: pa.Table, names: Mapping[int, str], policy: Policy, *, what: str = "tasks"
 ) -> Iterator[str]:
     """Say which trials cannot count because others of these tasks have fewer, or which count as failures."""
     n_trials = trials(outcomes, names)
@@ -134,13 +133,26 @@ def uneven(
         return
     few = sorted({names[task] for (task, _), n in n_trials.items() if n == fewest})
     of_some = f"{what} have from {fewest:,} to {max(n_trials.values()):,} trials"
-    if missing == MissingPlaces.ZERO and names.keys() - {task for task, _ in n_trials}:
-        yield f"{of_some}, and others none: until all are delivered, missing results count as failures"
+    if policy.missing == MissingPlaces.ZERO and names.keys() - {task for task, _ in n_trials}:
+        yield f"{of_some}, and others none: {until_all(policy)}, missing results count as failures"
         return
     yield (
         f"{of_some}: on each only {counting(fewest)}, as many as there are of the fewest "
-        f"({words.first_names(few, N_NAMED)}); {IN_ORDER}"
+        f"({words.first_names(few, N_NAMED)}); {in_order(policy)}"
     )
+
+
+def until_all(policy: Policy) -> str:
+    if policy.duplicates == Duplicates.MEAN:
+        return "until all are delivered"
+    return f"until the {policy.duplicates} submission has all"
+
+
+def in_order(policy: Policy) -> str:
+    """Say which of more trials than can count do."""
+    if policy.duplicates == Duplicates.MEAN:
+        return "earlier submissions count first, with their lowest results if they are not whole runs"
+    return "a submission that is not a whole run counts with its lowest results"
 
 
 def counting(n: int) -> str:

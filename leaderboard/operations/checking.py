@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from leaderboard.accounts.secrets import MalformedTokenError, parse
-from leaderboard.catalog.models import MissingPlaces
+from leaderboard.catalog.models import Duplicates, MissingPlaces
 from leaderboard.operations import asking
 from leaderboard.operations.delivered import DeliveredRows, stored_delivery
 from leaderboard.operations.models import Assignment
@@ -43,14 +43,14 @@ def check(submission: Submission) -> list[Result]:
 def check_rows(delivered: DeliveredRows, texts: Texts) -> list[Result]:
     """Check a delivery; `texts` are its metadata by column."""
     of, submission = delivered, delivered.submission
-    lacks = asking.absent(of.standing, of.names_asked, of.policy.missing, unranked=of.unranks)
+    lacks = asking.absent(of.n_counted, of.names_asked, of.policy, unranked=of.unranks)
     found = [*_results("coverage", lacks, f"all {len(of.names_asked):,} tasks asked for have an outcome")]
     if n := asking.n_outside(of.rows, of.asked_by_now):
         outside = f"{words.counted(n, 'outcome')} on tasks that were not asked for"
         found += _results("coverage", [outside], level=NOTED)
     found += _trials(of)
     if not of.assignment and submission.asked is not None and of.policy.audit_share:
-        everything, there = of.names(None).keys(), of.standing["task"].to_pylist()
+        everything, there = of.names(None).keys(), of.n_counted["task"].to_pylist()
         is_assigned = Assignment.objects.filter(submissions__in=list(of.submissions)).exists()
         if not (is_assigned or everything <= set(submission.asked) or everything <= set(there)):
             found += _results("audit", [UNAUDITED], level=NOTED)
@@ -86,17 +86,17 @@ def _results(
 
 def _trials(of: DeliveredRows) -> Iterator[Result]:
     """Trials that count for nothing: on what ranks the agent, and on the rest where all of it is there."""
-    uneven = [one for block in of.blocks for one in asking.uneven(of.standing, block, of.policy.missing)]
-    uneven += asking.uneven(of.standing, of.rest, of.policy.missing, what="the other tasks")
-    fewest, too_few = min(asking.trials(of.standing, of.names_asked).values(), default=0), []
+    uneven = [one for block in of.blocks for one in asking.uneven(of.n_counted, block, of.policy)]
+    uneven += asking.uneven(of.n_counted, of.rest, of.policy, what="the other tasks")
+    fewest, too_few = min(asking.trials(of.n_counted, of.names_asked).values(), default=0), []
     n_asked = of.assignment.n_trials if of.assignment else of.policy.n_trials
     if 0 < fewest < n_asked:
         there = "is 1" if fewest == 1 else f"are {fewest:,}"
         zero = of.policy.missing == MissingPlaces.ZERO
         meanwhile = "missing results count as failures" if zero else "the agent is not ranked"
         too_few.append(
-            f"{n_asked:,} trials of each task were asked for; there {there} so far: until all are delivered, "
-            f"{meanwhile}"
+            f"{n_asked:,} trials of each task were asked for; there {there} so far: "
+            f"{asking.until_all(of.policy)}, {meanwhile}"
         )
     yield from _results("trials", [*uneven, *_beyond(of), *too_few], f"{fewest:,} of each task")
     if n := of.submission.n_invalid:
@@ -107,10 +107,12 @@ def _beyond(of: DeliveredRows) -> Iterator[str]:
     """Trials beyond those that count; a run after a board has shown the agent is named with that."""
     if not (of.is_capped or of.is_first) and has_been_shown(of.submission.agent):
         return
-    whole = "earlier submissions first; a whole run counts with its mean, others with their lowest results"
+    whole = "a whole run counts with its mean, others with their lowest results"
+    if of.policy.duplicates == Duplicates.MEAN:
+        whole = f"earlier submissions first; {whole}"
     why = "no more were asked for" if of.is_capped else whole
     for part in of.blocks[:1] if of.is_capped else [*of.blocks, of.rest]:
-        there = asking.trials(of.standing, part)
+        there = asking.trials(of.n_counted, part)
         fewest, most = min(there.values(), default=0), of.most_trials(part)
         if most and fewest > most and part.keys() <= {task for task, _ in there}:
             tasks = "of the other tasks" if part is of.rest else "task asked for"

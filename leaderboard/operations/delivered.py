@@ -112,7 +112,7 @@ class DeliveredRows:
 
     @cached_property
     def conditions(self) -> Mapping[int, object]:
-        return conditions_counted(self.outcomes, self.of_agent)
+        return conditions_counted(self.counted, self.of_agent)
 
     @cached_property
     def outcomes(self) -> pa.Table:
@@ -122,6 +122,10 @@ class DeliveredRows:
         rows = self.rows.select(OUTCOME).add_column(0, "submission", ids)
         rows = rows.append_column("free", pa.repeat(pa.scalar(False), n))
         return pa.concat_tables([self.before.select(rows.column_names), rows], promote_options="permissive")
+
+    @cached_property
+    def counted(self) -> pa.Table:
+        return _counted(self.outcomes, self.of_agent)
 
     @cached_property
     def row(self) -> AgentRow | None:
@@ -136,7 +140,7 @@ class DeliveredRows:
     def rest(self) -> dict[int, str]:
         """The names by id of the tasks beside those asked for, which count where all are there."""
         everything, asked_for = self.names(None), set[int]().union(*self.blocks)
-        if not everything.keys() <= {task for task, _ in asking.trials(self.standing, everything)}:
+        if not everything.keys() <= {task for task, _ in asking.trials(self.n_counted, everything)}:
             return {}
         return {pk: name for pk, name in everything.items() if pk not in asked_for}
 
@@ -210,7 +214,12 @@ class DeliveredRows:
 
     @cached_property
     def standing(self) -> pa.Table:
-        return _standing(self.rows, self.before, self.conditions)
+        return _n_outcomes(self.outcomes, self.conditions)
+
+    @cached_property
+    def n_counted(self) -> pa.Table:
+        """The same of what counts by the policy on duplicates."""
+        return _n_outcomes(self.counted, self.conditions)
 
 
 def stored_delivery(submission: Submission, *, overtaken: bool = False) -> DeliveredRows:
@@ -236,14 +245,21 @@ def split_replaced(stored: pa.Table, replaces: list[int]) -> tuple[pa.Table, pa.
     return stored.filter(pc.invert(goes)), stored.filter(goes)
 
 
-def _standing(rows: pa.Table, before: pa.Table, conditions: Mapping[int, object]) -> pa.Table:
-    """By task and condition, null where it is not compared, the number `n` of the outcomes that an agent has.
+def _counted(outcomes: pa.Table, of: AgentContext) -> pa.Table:
+    """What counts by the policy on duplicates."""
+    if of.policy.duplicates == Duplicates.MEAN:
+        return outcomes
+    alone = list(of.submissions)[-1 if of.policy.duplicates == Duplicates.LATEST else 0]
+    return outcomes.filter(pc.equal(outcomes["submission"], alone))
 
-    `conditions` are those of the settings, by id.
+
+def _n_outcomes(outcomes: pa.Table, conditions: Mapping[int, object]) -> pa.Table:
+    """By task and condition, null where it is not compared, the number `n` of the outcomes.
+
+    `conditions` are those of the settings, by id. A failure of the harness and what was delivered in its
+    place are one.
     """
-    keys = rows.select(KEY)
-    if before.num_rows:  # a failure of the harness and what was delivered in its place are one
-        keys = pa.concat_tables([before.select(KEY), keys]).group_by(KEY).aggregate([])
+    keys = outcomes.group_by(KEY).aggregate([])
     n = keys.group_by(["task", "setting"]).aggregate([([], "count_all")])
     condition = [None if (one := conditions[pk]) is None else str(one) for pk in n["setting"].to_pylist()]
     named = pa.table({"task": n["task"], "condition": pa.array(condition, pa.string()), "n": n["count_all"]})
@@ -346,11 +362,10 @@ def _lacking(submission: Submission, assignment: Assignment | None) -> list[str]
     policy = policy_in_force(submission.agent.benchmark)
     wanted = assignments.wanted_by(assignment, submission)
     agent = submission.agent.merged_into_id or submission.agent_id
-    outcomes = live_outcomes([agent])
-    once = outcomes.group_by(KEY).aggregate([])  # a failure of the harness and its repetition are one
     of_agent = asking.agent_context(agent, standing_submissions(agent), policy)
-    row = _standing(once, once.slice(0, 0), conditions_counted(outcomes, of_agent))
+    outcomes = _counted(live_outcomes([agent]), of_agent)
+    n_outcomes = _n_outcomes(outcomes, conditions_counted(outcomes, of_agent))
     blocks = asking.in_blocks([one.asked for one in of_agent.submissions.values()], of_agent.tasks)
     names = asking.names_asked(policy, wanted)
     unranked = wanted == submission.asked and not is_recalled(agent)
-    return list(asking.lacking(row, names, blocks, policy.missing, unranked=unranked))
+    return list(asking.lacking(n_outcomes, names, blocks, policy, unranked=unranked))

@@ -268,14 +268,14 @@ class _Delivery:
     ) -> dict[str, Any]:
         submission, as_of, of = delivered.submission, self.as_of, delivered
         if submission.status == Status.CHECKING:
-            results, blocks, missing = None, of.blocks, of.policy.missing
-            lacking = asking.lacking(of.standing, of.names_asked, blocks, missing, unranked=of.unranks)
+            results, asked, blocks = None, of.names_asked, of.blocks
+            lacking = asking.lacking(of.n_counted, asked, blocks, of.policy, unranked=of.unranks)
             found = [IN_BACKGROUND, *lacking, *_doubts(of, changes)]
         else:
             results = checking.check_rows(of, self.metadata.flat.metadata.items())
             if keep:
                 checking.keep(submission, results, as_of=as_of)
-            found = [*checking.warnings(results), *uncounted(of.outcomes, of.of_agent)]
+            found = [*checking.warnings(results), *uncounted(of.counted, of.of_agent)]
             found += [*_doubts(of, changes), *_unheard(of)]
         if why_held:
             found.append(f"held for review: {why_held}; it counts once an operator has accepted it")
@@ -372,14 +372,15 @@ def _doubts(of: DeliveredRows, changes: list[StatusChange]) -> Iterator[str]:
         )
     if of.is_first:
         return
+    if policy.duplicates != Duplicates.MEAN and len(of.submissions) > 1:
+        yield f"only the {policy.duplicates} submission of an agent counts"
     after_board = {change.status for change in changes if change.after_board}
     statuses, agent = taking_back(policy), submission.agent
     shown = bool(withheld(policy.benchmark, policy=policy, agent=agent, after_board_alone=True))
     shown |= bool(after_board.intersection(statuses))
-    latest = " (of its deliveries the last counts alone)" * (policy.duplicates == Duplicates.LATEST)
     no_rank = "it is listed without a rank until an operator approves"
     if shown or (statuses and submission.status in (Status.ACCEPTED, Status.CHECKING) and of.is_run_again):
-        yield f"outcomes of this agent were taken back{latest}: {no_rank}"
+        yield f"outcomes of this agent were taken back: {no_rank}"
     elif statuses and of.is_run_again:
         is_reviewed = policy.review == Review.MANUAL
         then = "an operator reviews these" if is_reviewed else f"once these count, {no_rank}"
@@ -414,7 +415,7 @@ def _unheard(of: DeliveredRows) -> Iterator[str]:
 def _counted_again(of: DeliveredRows) -> str:
     """What becomes of a second run: an assignment bounds the trials of each task."""
     flagged = "and the board flags the agent for the operator"
-    there = asking.trials(of.standing, of.blocks[0]).values()
+    there = asking.trials(of.n_counted, of.blocks[0]).values()
     most = of.most_trials(of.blocks[0])
     if not most or most == max(there, default=0):
         return f"both runs count, {flagged}"
@@ -422,4 +423,4 @@ def _counted_again(of: DeliveredRows) -> str:
         why = "as its assignment asked"
     else:
         why = "as many as there are of the fewest" if most == min(there) else "as many as came at once"
-    return f"on each task at most {asking.counting(most)}, {why}, {flagged}; {asking.IN_ORDER}"
+    return f"on each task at most {asking.counting(most)}, {why}, {flagged}; {asking.in_order(of.policy)}"

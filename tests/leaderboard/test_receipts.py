@@ -399,6 +399,58 @@ class TestConditions:
         assert set(places_of(toy).values()) == {2}
 
 
+class TestOneSubmissionCounts:
+    """By the policy only the latest or the first submission of an agent counts."""
+
+    LACKS = (
+        "10 of the 20 tasks asked for have no outcome (t10, t11, t12, t13, t14, t15, t16, t17, t18, t19): "
+        "until the latest submission has all, the agent is not ranked"
+    )
+    UNEVEN = (
+        "tasks have from 1 to 2 trials: on each only one trial counts, as many as there are of the fewest "
+        "(t01, t02, t03, t04, t05, t06, t07, t08, t09, t10 and 9 more); a submission that is not a whole run "
+        "counts with its lowest results"
+    )
+
+    @pytest.mark.parametrize("run", [None, "b"])
+    @pytest.mark.parametrize(
+        ("duplicates", "second", "warned", "trials"),
+        [
+            ("latest", every_task(1), [], [1] * 20),
+            ("latest", every_task(1, n=10), [LACKS], [1] * 10 + [0] * 10),
+            ("latest", every_task(1) | {"t00": [0, 1]}, [UNEVEN], [1] * 20),
+            ("latest", {f"t{j:02d}": [j % 2, 1 - j % 2] for j in range(20)}, [], [2] * 20),
+            ("first", every_task(1), [], [1] * 20),
+            ("first", every_task(1, n=10), [], [1] * 20),
+            ("first", every_task(1) | {"t00": [0, 1]}, [], [1] * 20),
+        ],
+    )
+    def test_a_second_run(self, ada, toy, duplicates, second, warned, trials, run):
+        Policy.objects.create(benchmark=toy, number=2, duplicates=duplicates, resubmission="free")
+        described = AgentDescription("newcomer", "Loop", "Model 9")
+        assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
+        assert deliver(ada, every_task(0))["warnings"] == []
+        rows = [
+            {"task": task, "trial": trial, "outcome": outcome} | ({"run": run} if run else {})
+            for task, outcomes in second.items()
+            for trial, outcome in enumerate(outcomes, start=2)
+        ]
+        receipt = deliver(ada, rows)
+        assert receipt["warnings"] == [*warned, f"only the {duplicates} submission of an agent counts"]
+        told = [one["told"] for one in receipt["checks"] if one["name"] == "trials"]
+        assert told == ([self.UNEVEN] if self.UNEVEN in warned else [f"{max(trials)} of each task"])
+        assert Followed(stored(receipt), token=None, as_of=AS_OF).lacking == warned
+        assert [places_of(toy)[f"t{j:02d}"] for j in range(20)] == trials
+
+    def test_the_first_lacks_what_the_second_has(self, ada, toy):
+        Policy.objects.create(benchmark=toy, number=2, duplicates="first")
+        deliver(ada, every_task(n=10))
+        lacks, alone = deliver(ada, {f"t{j:02d}": [1] for j in range(10, 20)})["warnings"]
+        assert lacks == self.LACKS.replace("latest", "first")
+        assert alone == "only the first submission of an agent counts"
+        assert sum(places_of(toy).values()) == 10
+
+
 class TestConfirmation:
     def test_it_counts_and_frees_the_keys(self, ada, toy):
         receipt = deliver(ada, every_task() | {"t04": [None]})
@@ -540,8 +592,8 @@ class TestResubmission:
         before = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
         receipt = deliver(ada, rows)
         assert receipt["warnings"] == [
-            "outcomes of this agent were taken back (of its deliveries the last counts alone): it is listed "
-            "without a rank until an operator approves"
+            "only the latest submission of an agent counts",
+            "outcomes of this agent were taken back: it is listed without a rank until an operator approves",
         ]
         line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
         assert before.at["full"].rank is not None
@@ -617,11 +669,12 @@ class TestResubmission:
         deliver(ada, every_task(n=8))
         deliver(ada, {"t08": [0]})  # before a board
         recompute(benchmark=toy, as_of=AS_OF)
-        said = [*deliver(ada, {f"t{j:02d}": [1] for j in range(9, 20)})["warnings"]]
-        assert said == [
+        *lacks, said = deliver(ada, {f"t{j:02d}": [1] for j in range(9, 20)})["warnings"]
+        assert said == (
             "a board has shown this agent with missing results, which counted as failures: the board flags "
             "the agent for the operator"
-        ]
+        )
+        assert lacks == [] or duplicates == "first"
         line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
         assert line.flags == ("submitted more results for its tasks after a board had shown it",)
         assert line.at["full"].rank is not None
