@@ -175,7 +175,7 @@ class DeliveredRows:
         if self.policy.duplicates == Duplicates.LATEST:
             return bool(before.num_rows)
         is_repeated = not _ran(self.rows, self.settings).isdisjoint(_ran(before, self.settings))
-        return self.fills_failures or (is_repeated and self.policy.duplicates == Duplicates.MEAN)
+        return is_repeated or self.fills_failures
 
     @cached_property
     def fills_failures(self) -> bool:

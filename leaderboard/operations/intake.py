@@ -385,7 +385,7 @@ def _doubts(of: DeliveredRows, changes: list[StatusChange]) -> Iterator[str]:
         is_reviewed = policy.review == Review.MANUAL
         then = "an operator reviews these" if is_reviewed else f"once these count, {no_rank}"
         yield f"outcomes of this agent were taken back: {then}"
-    elif after_board and policy.duplicates != Duplicates.LATEST and statuses:
+    elif after_board and policy.duplicates == Duplicates.MEAN and statuses:
         yield (
             "a board has shown this agent with missing results, which counted as failures: the board flags "
             "the agent for the operator"

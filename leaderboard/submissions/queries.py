@@ -471,7 +471,7 @@ def taking_back(policy: Policy) -> tuple[Status, ...]:
 
 def resubmitted(benchmark: Benchmark, *, policy: Policy, upto: int | None = None) -> set[int]:
     """Ids of agents with more results for their tasks since a board has shown them, where these count."""
-    if policy.resubmission == Resubmission.FREE or policy.duplicates == Duplicates.LATEST:
+    if policy.resubmission == Resubmission.FREE or policy.duplicates != Duplicates.MEAN:
         return set()
     again = StatusChange.objects.filter(
         submission__agent__benchmark=benchmark, after_board=True, status=Status.ACCEPTED

@@ -663,9 +663,8 @@ class TestResubmission:
         assert deliver(ada, rest)["warnings"] == []
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].flags == ()
 
-    @pytest.mark.parametrize("duplicates", ["mean", "first"])
-    def test_failures_that_were_kept_back_until_a_board_showed_it_are_flagged(self, ada, toy, duplicates):
-        Policy.objects.create(benchmark=toy, number=2, missing="zero", duplicates=duplicates)
+    def test_failures_that_were_kept_back_until_a_board_showed_it_are_flagged(self, ada, toy):
+        Policy.objects.create(benchmark=toy, number=2, missing="zero")
         deliver(ada, every_task(n=8))
         deliver(ada, {"t08": [0]})  # before a board
         recompute(benchmark=toy, as_of=AS_OF)
