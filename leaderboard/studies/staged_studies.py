@@ -109,7 +109,10 @@ def get_or_compute_staged(
         from selection.staged.study import staged_fit
 
         names = list(subset.members.values_list("task__name", flat=True)) if subset else None
-        return staged_fit(snapshot.record, staging_of(snapshot.policy), walks_of(decisions), names, FITS)
+        policy = snapshot.policy
+        return staged_fit(
+            snapshot.record, staging_of(policy), walks_of(decisions), names, FITS, policy.n_trials
+        )
 
     return get_or_compute(StagedStudy, compute, snapshot=snapshot, as_of=as_of)[0]
 

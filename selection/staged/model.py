@@ -10,7 +10,7 @@ Rubin, *Biometrika* 63 (1976) 581-592. The priors are this project's own.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 
@@ -85,7 +85,7 @@ def fit(
     ran = ~np.isnan(outcomes)
     x = outcomes if ran.all() else np.where(ran, outcomes, 0.0)
     first = np.arange(len(x)) if first is None else first
-    is_graded = np.count_nonzero((x > 0.0) & (x < 1.0)) > GRADED_FROM * np.count_nonzero(ran)
+    is_graded = _is_graded(x, ran)
     abilities, difficulties = _begin(x, ran, start)
     task, group, size = alike(x, ran)
     difficulties, n_run = difficulties[task], np.asarray(size if ran.all() else ran[:, task] * size)
@@ -212,6 +212,39 @@ def estimates(
     return np.asarray(filled.mean(axis=1)), se, passing
 
 
+def noisier(model: StagedModel, outcomes: FloatArray, noise: FloatArray) -> StagedModel:
+    """Return the fit for agents with fewer trials than those fitted: φ is theirs, where it is fitted.
+
+    outcomes: (n, m); as fitted.
+    noise: (n, m); what each outcome would vary by more with their number of trials, 0 where not run.
+    """
+    ran = ~np.isnan(outcomes)
+    if not _is_graded(outcomes, ran):
+        return model
+    passing = passing_of(model.abilities, model.difficulties)
+    more = float(noise.sum()) / float((passing * (1.0 - passing))[ran].sum())
+    return replace(model, dispersion=min(model.dispersion + more, MAX_DISPERSION))
+
+
+def added_variances(
+    model: StagedModel,
+    outcomes: FloatArray,
+    passing: FloatArray,
+    noise: FloatArray,
+    of: Mask | slice = slice(None),
+) -> FloatArray:
+    """Return what the squared errors of `estimates`, which gave `passing`, grow by with this noise, (q,).
+
+    outcomes, passing, noise: (q, m); the full run holds the same trials of the tasks that were run.
+    """
+    ran = ~np.isnan(outcomes)
+    curvature = passing * (1.0 - passing)
+    left, noise_left = (curvature * ~ran)[:, of], (noise * ~ran)[:, of]
+    by_ability = left.sum(axis=1) / ((curvature * ran).sum(axis=1) + model.precision)
+    added = noise_left.sum(axis=1) + by_ability**2 * (noise * ran).sum(axis=1)
+    return np.asarray(added / left.shape[1] ** 2, dtype=np.float64)
+
+
 def completed(model: StagedModel, outcomes: FloatArray) -> FloatArray:
     """Fill what the teaching agents did not run with the model's probabilities, (n, m)."""
     passing = passing_of(model.abilities, model.difficulties)
@@ -231,6 +264,10 @@ def _abilities(model: StagedModel, x: FloatArray, ran: Mask, means: FloatArray) 
     raise SelectionError(
         f"a derivative of {np.abs(slopes).max():.1e} is left after {MAX_STEPS} steps", code="model_unfinished"
     )
+
+
+def _is_graded(x: FloatArray, ran: Mask) -> bool:
+    return bool(np.count_nonzero((x > 0.0) & (x < 1.0)) > GRADED_FROM * np.count_nonzero(ran))
 
 
 def _logits(x: FloatArray, ran: Mask, axis: int) -> FloatArray:

@@ -7,6 +7,7 @@ ran all tasks as the rule let them go on, nothing is replayed: they are the good
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from selection.staged.teaching import Teaching
 from selection.staged.walks import Fit, Staging, WalkEstimate, estimated
 from selection.standings.choice import n_complete, n_teaching, training
 from selection.standings.full_scores import WalkResult as WalkResult
-from selection.standings.full_scores import n_before, taught_by
+from selection.standings.full_scores import for_trials, n_before, n_trials_of, taught_by
 from selection.standings.placing import ran_all
 
 MORE_PODIUM = 2
@@ -45,12 +46,14 @@ def staged_fit(
     walks: Mapping[str, WalkResult] | None = None,
     subset: Sequence[str] | None = None,
     fits: FitCache | None = None,
+    n_trials: int | None = None,
 ) -> dict[str, Any]:
     """Fit to the agents that teach.
 
     walks: those asked batch by batch, by name; the others ran all tasks or do not teach.
     subset: the version of S in use; without it the band of the teaching agents is taken.
     fits: earlier ones, of which the same is not made again.
+    n_trials: asked of newcomers, as in `taught_by`.
     Returns: ``available``, ``reason``, ``agents`` (that teach); where available also ``tasks`` by name,
         ``fit`` (of `Fit`), and ``estimates`` (of `WalkEstimate`) of agents that were stopped, by name.
     """
@@ -61,7 +64,7 @@ def staged_fit(
     tasks = record.table.tasks
     fixed = None if subset is None else np.flatnonzero(np.isin(tasks, list(subset)))
     try:
-        teaching = taught_by(record, staging, walks or {}, fixed, fits)
+        teaching = taught_by(record, staging, walks or {}, fixed, fits, n_trials)
         estimates = {name: asdict(one) for name, one in _estimates(record, teaching)}
     except CoreError as refusal:
         return {"available": False, "reason": str(refusal), "agents": n}
@@ -271,11 +274,13 @@ def courses(
 
 
 def _estimates(record: Record, teaching: Teaching) -> Iterator[tuple[str, WalkEstimate]]:
+    by_trials = cache(partial(for_trials, record, teaching))
     for i, about in enumerate(record.about):
         if not about.stopped:
             continue
+        own = by_trials(n_trials_of(record, i))
         mean = teaching.model.mean_after(n_before(record, teaching, i))
-        yield about.name, estimated(teaching.model, record.table.means[i], mean, teaching.scale)
+        yield about.name, estimated(own.of_newcomers, record.table.means[i], mean, own.scale)
 
 
 def _replayable(complete: CompleteAgents, walks: Mapping[str, WalkResult]) -> CompleteAgents:

@@ -16,7 +16,15 @@ from analytics.record.conditions import vouched_alone
 from selection.bands import tasks_in_band
 from selection.folds import CompleteAgents
 from selection.intervals import MIN_SCAFFOLDS, components
-from selection.staged.model import StagedModel, completed, estimate, estimates, fit
+from selection.staged.model import (
+    StagedModel,
+    added_variances,
+    completed,
+    estimate,
+    estimates,
+    fit,
+    noisier,
+)
 from selection.staged.walks import Fit, Scale, Staging, recalled
 
 FIRST = 0.2
@@ -62,6 +70,8 @@ class Teaching:
 
     outcomes: (n, m); NaN where not run.
     scores: (n,); full scores of those that ran everything; NaN for the others.
+    noise: (n, m); s²(1/r − 1/R), what outcomes would vary by more with the r trials of a newcomer, 0 where it
+        has as many; None: everywhere.
     """
 
     outcomes: FloatArray
@@ -72,6 +82,12 @@ class Teaching:
     model: StagedModel
     staging: Staging
     refits: Refits = field(default_factory=Refits)
+    noise: FloatArray | None = None
+
+    @cached_property
+    def of_newcomers(self) -> StagedModel:
+        """The fit by which newcomers are estimated."""
+        return self.model if self.noise is None else noisier(self.model, self.outcomes, self.noise)
 
     @cached_property
     def completed(self) -> FloatArray:
@@ -110,7 +126,7 @@ class Teaching:
         """The fit and the errors by which a newcomer is judged."""
         bars, staging = self.bars, self.staging
         return Fit(
-            model=self.model,
+            model=self.of_newcomers,
             first_batch=self.first_batch,
             ranking_tasks=self.ranking_tasks,
             podium=float(bars[min(staging.podium, bars.size) - 1]),
@@ -127,7 +143,7 @@ class Teaching:
         errors = np.full(len(self.outcomes), np.nan)
         on_podium = np.round(self.estimates, DECIMALS) >= self.fit.podium
         for row in np.flatnonzero(np.isnan(self.scores) & on_podium).tolist():
-            one = estimate(self.model, self.outcomes[row], float(self.model.means[row]))
+            one = estimate(self.of_newcomers, self.outcomes[row], float(self.model.means[row]))
             errors[row] = self.scale.c * one.se
         return recalled(self.estimates, errors, self.staging)
 
@@ -179,7 +195,8 @@ class Teaching:
         """(y − est)/se of the full runs from these tasks, each by a fit without its fold."""
         rows = np.array([one.row for one in self.telling], dtype=np.intp)
         scores = np.array([one.score for one in self.telling], dtype=np.float64)
-        decisive = (batch, np.zeros(0) if of is None else of, folds, rows, scores)
+        known = (np.zeros(0) if one is None else one for one in (of, self.noise))
+        decisive = (batch, *known, folds, rows, scores)
         digest = hashlib.sha256(repr([one.size for one in decisive]).encode())
         for one in decisive:
             digest.update(np.ascontiguousarray(one).data)
@@ -197,17 +214,24 @@ class Teaching:
             out = np.flatnonzero(folds == f)
             seen = np.full((out.size, self.outcomes.shape[1]), np.nan)
             seen[:, batch] = self.outcomes[np.ix_(rows[out], batch)]
-            model, means = self._without(tuple(rows[out].tolist())), self.model.means[rows[out]]
-            estimated, se, _ = estimates(model, seen, means, slice(None) if of is None else of)
+            stays = np.ones(len(self.outcomes), dtype=np.bool_)
+            stays[rows[out]] = False
+            model, means = self._without(stays), self.model.means[rows[out]]
+            if self.noise is not None:
+                model = noisier(model, self.outcomes[stays], self.noise[stays])
+            of_score = slice(None) if of is None else of
+            estimated, se, passing = estimates(model, seen, means, of_score)
+            errors = truth[out] - estimated
+            if self.noise is not None:
+                added = added_variances(model, seen, passing, self.noise[rows[out]], of_score)
+                errors = np.copysign(np.sqrt(errors**2 + added), errors)
             known = se > 0  # where nothing was left out there is no error
-            z[out[known]] = (truth[out] - estimated)[known] / se[known]
+            z[out[known]] = errors[known] / se[known]
         return z
 
-    def _without(self, out: tuple[int, ...]) -> StagedModel:
-        models = self.refits.models
+    def _without(self, stays: Mask) -> StagedModel:
+        models, out = self.refits.models, tuple(np.flatnonzero(~stays).tolist())
         if out not in models:
-            stays = np.ones(len(self.outcomes), dtype=np.bool_)
-            stays[list(out)] = False
             n_gone = np.cumsum(~stays)
             first = self.first - np.where(self.first > 0, n_gone[np.maximum(self.first - 1, 0)], 0)
             start = replace(self.model, abilities=self.model.abilities[stays])
@@ -250,6 +274,7 @@ def taught(
     subset: IndexArray | None = None,
     reselected: bool = False,
     fitted: tuple[StagedModel, Refits] | None = None,
+    noise: FloatArray | None = None,
 ) -> Teaching:
     """Fit the model anew, from the fit before; fix S with the agent that reaches `subset_from`.
 
@@ -259,7 +284,7 @@ def taught(
     first = np.arange(len(outcomes)) if first is None else first
     model, refits = fitted or (fit(outcomes, first, start=before.model if before else None), Refits())
     subset = before.subset if before and subset is None else subset
-    teaching = Teaching(outcomes, scores, first, tuple(full_runs), subset, model, staging, refits)
+    teaching = Teaching(outcomes, scores, first, tuple(full_runs), subset, model, staging, refits, noise)
     is_fixed = not reselected and len(outcomes) >= staging.subset_from
     if is_fixed and teaching.subset is None and teaching.ranking_tasks.size:
         return replace(teaching, subset=teaching.ranking_tasks)

@@ -5,9 +5,9 @@ The theory is in ``selection/README.md``, “Where every agent stands”.
 Source: Manski, *Partial Identification of Probability Distributions*, 2003.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -95,10 +95,14 @@ class Completing:
             raise TooFewComplete(f"{ESTIMATE_NEEDS} {MIN_COMPLETE} full runs and {there}")
         return taught_by(self.record, Staging(), fits=self.fits)
 
+    @cached_property
+    def _for_trials(self) -> Callable[[int], Teaching]:
+        return cache(partial(for_trials, self.record, self.teaching))
+
     def filled(self, i: int, tasks: IndexArray) -> tuple[FloatArray, Scale, float]:
         """Return agent i's outcomes on some tasks, completed, (k,), and c, ν and se of their mean."""
         row, of = self.record.table.means[i], self._mask(tasks)
-        estimate = self._estimate(i, of)
+        estimate = self._estimate(i, of, self.teaching)
         scale = self.teaching.scale_on(np.flatnonzero(~np.isnan(row)), of)
         completed = np.where(np.isnan(row), estimate.passing, row)[tasks]
         return read_only(completed), scale, estimate.se
@@ -106,8 +110,9 @@ class Completing:
     def estimated(self, i: int, batch: IndexArray, tasks: IndexArray, calibration: int) -> FullScoreEstimate:
         """Estimate agent i's score on the tasks from all that it ran, with the error of its batch."""
         table, of = self.record.table, self._mask(tasks)
-        estimate = self._estimate(i, of)
-        scale, is_new = self.teaching.scale_for(table.scaffolds[i], batch, of)
+        by = self._for_trials(n_trials_of(self.record, i))
+        estimate = self._estimate(i, of, by)
+        scale, is_new = by.scale_for(table.scaffolds[i], batch, of)
         score, se = estimate.score, scale.c * estimate.se
         half = scale.quantile * se
         lowest, highest, _ = self.record.bounds(np.arange(self.record.n_tasks))
@@ -122,9 +127,9 @@ class Completing:
             source=CALIBRATED + (f"; {NOT_CALIBRATED}" if is_new is None else ""),
         )
 
-    def _estimate(self, i: int, of: Mask) -> model.ModelEstimate:
-        mean = self.teaching.model.mean_after(n_before(self.record, self.teaching, i))
-        return model.estimate(self.teaching.model, self.record.table.means[i], mean, of)
+    def _estimate(self, i: int, of: Mask, by: Teaching) -> model.ModelEstimate:
+        mean = by.model.mean_after(n_before(self.record, by, i))
+        return model.estimate(by.of_newcomers, self.record.table.means[i], mean, of)
 
     def _mask(self, tasks: IndexArray) -> Mask:
         return np.isin(np.arange(self.record.n_tasks), tasks)
@@ -136,18 +141,18 @@ def taught_by(
     walks: Mapping[str, WalkResult] | None = None,
     subset: IndexArray | None = None,
     fits: FitCache | None = None,
+    n_trials: int | None = None,
 ) -> Teaching:
     """Fit to the agents that teach, in the order in which they came.
 
     walks: those asked batch by batch, by name.
     subset: the version of S in use; without it the band of the teaching agents is taken.
     fits: earlier ones, of which the same is not made again.
+    n_trials: asked of newcomers for each task, under each condition; None: as many as these have.
     """
     table, complete = record.table, training(record)
     scores = dict(zip(complete.names, complete.scores.tolist(), strict=True))
-    rows = np.flatnonzero(teaching(record))
-    order, first = model.in_order([table.dates[i] for i in rows], [table.agents[i] for i in rows])
-    rows = rows[order]
+    rows, first = _in_order(record)
     names = [table.agents[i] for i in rows]
     full_runs = []
     for row, (i, name) in enumerate(zip(rows.tolist(), names, strict=True)):
@@ -163,7 +168,33 @@ def taught_by(
         outcomes,
         make=lambda: (model.fit(outcomes, first), Refits()),
     )
-    return taught(outcomes, known, full_runs, staging, first=first, subset=subset, fitted=fitted)
+    made = taught(outcomes, known, full_runs, staging, first=first, subset=subset, fitted=fitted)
+    return made if n_trials is None else for_trials(record, made, n_trials * max(len(record.compared), 1))
+
+
+def for_trials(record: Record, teaching_agents: Teaching, n: int) -> Teaching:
+    """Return the same for newcomers with so many valid trials of a task, over all conditions compared."""
+    table, (rows, _) = record.table, _in_order(record)
+    variances, n_trials, n_valid = table.trial_variances, table.n_trials, table.n_valid[rows]
+    if variances is None or n_trials is None or not (n_valid > n).any():
+        return teaching_agents if teaching_agents.noise is None else replace(teaching_agents, noise=None)
+    noise = np.nan_to_num(variances[rows] / n_trials[rows]) * np.maximum(n_valid / n - 1.0, 0.0)
+    return replace(teaching_agents, noise=read_only(noise))
+
+
+def n_trials_of(record: Record, i: int) -> int:
+    """How many valid trials agent i has of most tasks that it ran."""
+    n_valid = record.table.n_valid[i]
+    return int(np.median(n_valid[n_valid > 0])) if n_valid.any() else 1
+
+
+def _in_order(record: Record) -> tuple[IndexArray, IndexArray]:
+    """Return the teaching agents in the order in which they came, and how many came before each."""
+    rows = np.flatnonzero(teaching(record))
+    order, first = model.in_order(
+        [record.table.dates[i] for i in rows], [record.table.agents[i] for i in rows]
+    )
+    return rows[order], first
 
 
 def n_before(record: Record, teaching_agents: Teaching, i: int) -> int:

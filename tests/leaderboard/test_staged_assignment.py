@@ -38,6 +38,7 @@ from leaderboard.submissions.models import Submission
 from selection.single_tasks import delivered_means
 from selection.staged.model import estimate
 from selection.staged.replay import replay, verdict
+from selection.staged.study import staged_fit
 from selection.staged.study import walked as walked_by
 from selection.staged.teaching import FullRun, taught
 from selection.staged.walks import Fit, Staging, step
@@ -164,6 +165,19 @@ class TestStudy:
         assert (found["fit"]["podium"], found["fit"]["best"]) == (fit.podium, fit.best)
         assert found["fit"]["first_batch"] == fit.first_batch.tolist()
         assert (found["agents"], len(found["fit"]["first_batch"])) == (N_PAST, FIRST - 2)
+
+    def test_it_is_for_as_many_trials_as_are_asked_for(self, db):
+        texts = [csv_text(graded(8, 40, seed=k)).replace(",1,", f",{k + 1},") for k in range(3)]
+        head, *_ = texts[0].partition("\n")
+        board_of("\n".join([head, *(text.partition("\n")[2].strip() for text in texts), ""]))
+        for n_trials in (1, 3):
+            Policy.objects.create(benchmark=toy(), number=n_trials + 1, n_trials=n_trials, **STAGED)
+            recomputed()
+        one, three = (study.result["fit"] for study in StagedStudy.objects.order_by("id"))
+        known = staged_fit(record_of(toy()), Staging(draw_share=0.0), n_trials=1)["fit"]
+        assert one["dispersion"] == pytest.approx(known["dispersion"])
+        assert one["scale"] == pytest.approx(known["scale"])
+        assert three["dispersion"] < 0.7 * one["dispersion"]
 
     def test_it_is_made_with_each_board_and_once(self, board):
         assert StagedStudy.objects.count() == 1

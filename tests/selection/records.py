@@ -45,7 +45,7 @@ def record_of(
     operator = ~np.isin(np.arange(n_agents), list(submitted))
     moments = {}
     if trial_variances is not None:
-        moments = {"n_trials": np.where(valid, float(n_trials), NAN), "trial_variances": trial_variances}
+        moments = {"n_trials": np.where(valid, n_trials, NAN), "trial_variances": trial_variances}
     table = OutcomeTable(
         agents=names,
         tasks=tuple(f"t{j:03d}" for j in range(n_tasks)),
