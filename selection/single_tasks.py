@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import betainc
 
 from analytics.arrays import DECIMALS, CountArray, FloatArray, IndexArray, Mask, ratio, read_only
 from analytics.record import AgentRow, Compared, Counting, Delivery, Record, Rows, agent_rows, in_part
@@ -119,7 +120,8 @@ class ExpectedOutcomes:
     n_neighbours: (m,); with an outcome on the task.
     passes, failures: tasks that it surprisingly passed and failed, the most surprising first.
     n_seldom, n_often: tasks with its outcome on which at most 20%, at least 80% was expected.
-    passes_by_chance, failures_by_chance: how many of either kind outcomes at the expected rates would bring.
+    passes_by_chance, failures_by_chance: how many of either kind trials that pass at the expected rates would
+        bring; None where outcomes are no passes and failures.
     """
 
     means: FloatArray
@@ -129,15 +131,24 @@ class ExpectedOutcomes:
     failures: IndexArray
     n_seldom: int
     n_often: int
-    passes_by_chance: float
-    failures_by_chance: float
+    passes_by_chance: float | None
+    failures_by_chance: float | None
 
 
-def expected(outcomes: FloatArray, i: int, reach: int = REACH) -> ExpectedOutcomes:
+def n_pass_fail(row: AgentRow) -> FloatArray:
+    """Return of how many passes and failures each outcome is the mean, (m,); NaN where of anything else."""
+    is_so = np.isclose(row.n_trials, row.n_valid) & (row.n_graded == 0)
+    return np.where(is_so, row.n_valid, np.nan)
+
+
+def expected(
+    outcomes: FloatArray, i: int, reach: int = REACH, n_trials: FloatArray | float = 1.0
+) -> ExpectedOutcomes:
     """Compare an agent with those next to it.
 
     outcomes: (n, m); rows in the order of the board.
     reach: h, rows on either side.
+    n_trials: (m,); R of the agent, as `n_pass_fail` has them.
     """
     rows = [row for row in range(max(0, i - reach), min(len(outcomes), i + reach + 1)) if row != i]
     theirs, n = _column_means(outcomes[rows])
@@ -147,6 +158,8 @@ def expected(outcomes: FloatArray, i: int, reach: int = REACH) -> ExpectedOutcom
     means = np.clip(theirs + difference, 0.0, 1.0)
     shown = np.round(100 * means)
     seldom, often = (has_neighbours & both & known for known in (shown <= SELDOM, shown >= OFTEN))
+    least = np.ceil(PASSED * n_trials)
+    chances = betainc(least, n_trials - least + 1.0, means)
     passes, failures = np.flatnonzero(seldom & (own >= PASSED)), np.flatnonzero(often & (own < PASSED))
     return ExpectedOutcomes(
         means=read_only(means),
@@ -156,9 +169,13 @@ def expected(outcomes: FloatArray, i: int, reach: int = REACH) -> ExpectedOutcom
         failures=failures[np.argsort(-np.round(means[failures], DECIMALS), kind="stable")],
         n_seldom=int(seldom.sum()),
         n_often=int(often.sum()),
-        passes_by_chance=float(means[seldom].sum()),
-        failures_by_chance=float((1.0 - means[often]).sum()),
+        passes_by_chance=_sum(chances[seldom]),
+        failures_by_chance=_sum(1.0 - chances[often]),
     )
+
+
+def _sum(chances: FloatArray) -> float | None:
+    return None if np.isnan(chances).any() else float(chances.sum())
 
 
 def delivered_means(record: Record, agent: int, n_trials: int) -> dict[str, float | None]:

@@ -56,7 +56,8 @@ def agent_page(benchmark: Benchmark, pk: int) -> dict[str, Any]:
     place = ranked.index(row) if row in ranked else None
     by_neighbours = None
     if place is not None and len(ranked) > 1:
-        by_neighbours = single_tasks.expected(of.outcomes.means[ranked], place)
+        n_trials = of.outcomes.n_pass_fail[ranked[place]]
+        by_neighbours = single_tasks.expected(of.outcomes.means[ranked], place, n_trials=n_trials)
     near = [] if place is None else ranked[max(0, place - N_BESIDE) : place + N_BESIDE + 1]
     return {
         "of": of,
@@ -144,10 +145,9 @@ def _surprises(
     )
     found = []
     for kind, share, n, columns, by_chance in kinds:
-        text = (
-            f"{len(columns):,} on the {words.counted(n, 'task')} with an expected result of {share}. "
-            f"About {by_chance:.1f} would be usual if the expected results were exact."
-        )
+        text = f"{len(columns):,} on the {words.counted(n, 'task')} with an expected result of {share}."
+        if by_chance is not None:
+            text += f" About {by_chance:.1f} would be usual if the expected results were exact."
         text += f" The first {N_LISTED}:" if len(columns) > N_LISTED else ""
         tasks = [
             (

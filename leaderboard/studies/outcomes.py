@@ -32,6 +32,7 @@ class OutcomeGrid:
     means: (n_agents, n_tasks); NaN where there is no valid outcome.
     n_invalid: (n_agents, n_tasks); trials that the harness failed.
     n_counted: length n_agents; delivered outcomes that count, as `selection.single_tasks.n_counted` tells.
+    n_pass_fail: length n_agents; (n_tasks,) each, see `selection.single_tasks.n_pass_fail`.
     voice: (n_agents,); whether pass rates are learnt from it: at most two of an account that nobody vouches
         for.
     is_graded: whether over 5% of the valid outcomes lie between 0 and 1.
@@ -45,6 +46,7 @@ class OutcomeGrid:
     means: FloatArray
     n_invalid: npt.NDArray[np.int32]
     n_counted: list[int | None]
+    n_pass_fail: list[FloatArray]
     voice: Mask
     is_graded: bool
     n_unread: int
@@ -57,6 +59,7 @@ class OutcomeGrid:
             means=self.means[rows],
             n_invalid=self.n_invalid[rows],
             n_counted=[self.n_counted[row] for row in rows],
+            n_pass_fail=[self.n_pass_fail[row] for row in rows],
             voice=self.voice[rows],
         )
 
@@ -84,6 +87,7 @@ def read_outcomes(benchmark: Benchmark) -> OutcomeGrid:
         n_counted=[
             single_tasks.n_counted(row, zero=missing_fails(policy, is_loaded=row.operator)) for _, row in rows
         ],
+        n_pass_fail=[single_tasks.n_pass_fail(row) for _, row in rows],
         voice=voices(voters, [row.finished for _, row in rows]),
         is_graded=single_tasks.is_graded([row for _, row in rows]),
         n_unread=len(standing.difference(one.agent_id for one, _ in read)),

@@ -159,6 +159,19 @@ def test_what_is_often_expected_is_what_is_shown_as_at_least_80_percent():
     assert (told.n_seldom, told.n_often) == (1, 1)
 
 
+def test_a_mean_of_trials_passes_by_chance_as_its_binomial_does():
+    """Three trials, then four, of tasks of which the neighbours pass .2; then .8, and what is no pass."""
+    others, own = [[0.2, 0.2, 0.8]] * 4, [0.2, 0.2, 0.8]
+    outcomes = np.array([*others[:2], own, *others[2:]])
+    told = expected(outcomes, 2, n_trials=np.array([3.0, 4.0, 2.0]))
+    of_three = 3 * 0.2**2 * 0.8 + 0.2**3
+    of_four = 6 * 0.2**2 * 0.8**2 + 4 * 0.2**3 * 0.8 + 0.2**4
+    assert told.passes_by_chance == pytest.approx(of_three + of_four)
+    assert told.failures_by_chance == pytest.approx(0.2**2)
+    graded = expected(outcomes, 2, n_trials=np.array([3.0, NAN, 2.0]))
+    assert (graded.passes_by_chance, graded.failures_by_chance) == (None, pytest.approx(0.2**2))
+
+
 def test_expectations_have_the_agents_own_mean_where_none_is_cut_off():
     outcomes = np.clip(drawn(11, 60, seed=3) * 0.6 + 0.2, 0, 1)
     for i in range(11):

@@ -205,6 +205,21 @@ def test_surprises_are_listed_with_what_was_expected(client, publish):
     assert seen(client, "odd").content.decode().count('<path class="f-pareto"') == 1
 
 
+@pytest.mark.parametrize(("scale", "usual"), [(1, "About 0.1 would be usual"), (0.9, "")])
+def test_how_many_surprises_are_usual_counts_the_trials(client, publish, scale, usual):
+    """Three trials of each task: of t07 (.16) two must pass, 3 · .16² · .84 + .16³ = .07; graded: nothing."""
+    rows = [
+        {"agent": name, "task": f"t{j:02d}", "trial": k, "outcome": scale * int(mark)}
+        for name, marks in ODD.items()
+        for j, mark in enumerate(marks)
+        for k in (1, 2, 3)
+    ]
+    publish(rows_text(rows))
+    text = text_of(seen(client, "odd"))
+    assert f"Surprising passes 1 on the 3 tasks with an expected result of at most 20%. {usual}" in text
+    assert ("would be usual" in text) is bool(usual)
+
+
 def test_its_neighbours_stand_around_it(client, publish):
     board = publish(ladder(16, 40))
     rows = rows_of(seen(client, "a08"), "beside")
