@@ -21,6 +21,8 @@ from django.urls import reverse
 
 from leaderboard.boards.queries import latest_board
 from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.queries import merged_agents
+from leaderboard.errors import Refusal
 from leaderboard.operations.runs import Progress
 from leaderboard.pages.ordered_outcomes import read_once
 
@@ -43,7 +45,7 @@ TEXTS = ("text/html", "image/svg+xml", "application/atom+xml", "text/markdown", 
 MANIFEST = ".bandstand-site"  # the names of all files of a site, a line each
 
 
-class PageRefused(RuntimeError):
+class PageRefused(Refusal):
     """The service did not answer with a page."""
 
 
@@ -64,7 +66,7 @@ def write_site(benchmark: Benchmark, folder: Path, *, url: str, progress: Progre
             address, place = site.waiting.popitem()
             path = root / place
             if not path.resolve().is_relative_to(root):
-                raise PageRefused(f"{address} leads out of the folder.")
+                raise PageRefused(f"Nothing was written: {address} leads out of the folder.")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(site.content(address))
             names.append(place)
@@ -87,6 +89,10 @@ class Site:
         self.beginning = [self.board, f"{self.api}/board", f"{self.board}/badge.svg"]
         self.beginning += [f"{self.board}/card.png"] * bool(url)
         self.beginning += [f"{self.board}/compare?a={leader}&a={other}" for other in others]
+        self._merged = {
+            f"{self.board}/agents/{source}": f"{self.board}/agents/{target}"
+            for source, target in merged_agents(benchmark, None).items()
+        }
         self.waiting: dict[str, str] = {}
         self._reached: set[str] = set()
         self._client = Client(
@@ -95,6 +101,7 @@ class Site:
 
     def reach(self, address: str) -> str:
         """The place of an address, to be written; empty where it has none."""
+        address = self._merged.get(address, address)
         place = self.place(address)
         if place and place not in self._reached:
             self._reached.add(place)
@@ -136,7 +143,7 @@ class Site:
         response = self._client.get(address)
         content = b"".join(response) if response.streaming else response.content
         if response.status_code != HTTPStatus.OK:
-            raise PageRefused(f"{address} answered {response.status_code}.")
+            raise PageRefused(f"Nothing was written: the page {address} answered {response.status_code}.")
         kind = response.headers["Content-Type"].partition(";")[0]
         if kind == "text/css":
             for source in SOURCE_IN_CSS.findall(content.decode()):

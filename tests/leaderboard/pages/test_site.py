@@ -21,7 +21,7 @@ from leaderboard.catalog.models import Agent, Visibility
 from leaderboard.pages.site import MANIFEST, Site, write_site
 from leaderboard.terminal.management.commands.site import replacing_folder
 from tests.leaderboard.importers import shapes
-from tests.toys import ladder
+from tests.toys import ladder, recomputed
 
 ROOT = Path(__file__).parents[3]
 THREE_COLUMNS = "agent,task,outcome\n" + "".join(
@@ -207,6 +207,22 @@ def test_a_file_that_comes_while_a_site_is_written_stays(tmp_path):
         write()
     assert (out / "CNAME").read_text() == "board.example.org"
     assert list(tmp_path.iterdir()) == [out]
+
+
+@committed
+def test_links_to_a_merged_agent_lead_to_the_one_that_stands(run, publish, tmp_path, monkeypatch):
+    latest = publish(ladder(5, 6), {"b": "......1"})
+    source, target = (Agent.objects.get(name=name).pk for name in ("b", "a04"))
+    run("merge", "toy", "b", "a04", "--reason", "one and the same")
+    for board in (latest, recomputed()):
+        folder = tmp_path / str(board.number)
+        write_site(board.benchmark, folder, url="", progress=None)
+        assert (folder / "agents" / f"{target}.html").is_file()
+        assert not (folder / "agents" / f"{source}.html").exists()
+    assert f"agents/{target}.html" in (folder / "history.html").read_text()
+    monkeypatch.setattr("leaderboard.pages.site.merged_agents", lambda benchmark, upto: {})
+    with pytest.raises(CommandError, match=rf"Nothing was written: the page \S+/{source} answered 302\."):
+        run("site", "toy", "--out", str(tmp_path / "site"))
 
 
 @committed
