@@ -2,8 +2,9 @@
 
 An operator's outcomes decide alone, those of at least five agents. Where half of the agents can be ranked,
 nothing changes. Where rows are absent, the tasks that nearly all agents have become the active ones; where
-runs are void, missing outcomes of what an operator loaded count as failures. What submitters deliver has no
-say, and never counts as a failure by this rule.
+runs are void, missing outcomes of what an operator loaded count as failures. A task on which all runs are
+void is never a failure: it is left out. What submitters deliver has no say, and never counts as a failure by
+this rule.
 
 Source: The rule is this project's own (docs/decisions/who-is-ranked.md).
 """
@@ -43,7 +44,8 @@ def resolve(counting: Counting, read: Callable[[Counting], Record]) -> Resolutio
         n = np.count_nonzero(_loaded(found[0]))
     if n < MIN_AGENTS:
         return Resolution(counting, before)
-    reason = ranked_text(_n_ranked(before), int(n), before.n_tasks)
+    n_tasks = before.n_tasks if found else int(_with_outcome(before).sum()) or before.n_tasks
+    reason = ranked_text(_n_ranked(before), int(n), n_tasks)
     if found is None:
         return Resolution(counting, before, reason)
     after, counting = found
@@ -78,12 +80,15 @@ def _changed(
     record = before
     if _is_enough(before, _n_ranked(before)):
         return None
+    active = _with_outcome(before)
     if not _is_enough(before, _n_ranked(before, with_void=True)):
         ran = (before.n_places > 0)[_loaded(before)]
         common = is_common(np.asarray(ran.sum(axis=0), dtype=np.int64), len(ran))
         if counting.universe != "all" or not MIN_TASKS <= np.count_nonzero(common) < len(common):
             return None
-        tasks = tuple(before.table.tasks[j] for j in np.flatnonzero(common))
+        active &= common
+    if counting.universe == "all" and active.any() and not active.all():
+        tasks = tuple(before.table.tasks[j] for j in np.flatnonzero(active))
         counting = replace(counting, universe=tasks)
         record = read(counting)
         if _is_enough(record, _n_ranked(record)):
@@ -101,12 +106,19 @@ def _loaded(record: Record) -> Mask:
     return record.operator & ~np.array(barred, dtype=np.bool_) & ~np.array(elsewhere, dtype=np.bool_)
 
 
+def _with_outcome(record: Record) -> Mask:
+    """Tasks on which an agent that decides has a valid outcome, (n_tasks,)."""
+    return np.asarray(record.table.valid()[_loaded(record)].any(axis=0), dtype=np.bool_)
+
+
 def _is_enough(record: Record, n_ranked: int) -> bool:
     return bool(2 * n_ranked >= np.count_nonzero(_loaded(record)))
 
 
 def _n_ranked(record: Record, *, with_void: bool = False) -> int:
     """Count the agents that decide and can be ranked on all active tasks, gaps completed where they can be.
+
+    Nobody needs an outcome on a task on which none of them has one.
 
     with_void: if every void outcome counted.
     """
@@ -116,5 +128,5 @@ def _n_ranked(record: Record, *, with_void: bool = False) -> int:
         n_gaps = np.where(valid | (n_void == 0), np.maximum(n_gaps - n_void, 0), 0)
         valid = n_places > 0
     direct = replace(record, n_gaps=n_gaps).is_direct(np.arange(record.n_tasks)) & _loaded(record)
-    whole = direct & valid.all(axis=1)
+    whole = direct & valid[:, valid[_loaded(record)].any(axis=0)].all(axis=1)
     return int(np.count_nonzero(direct if direct.sum() >= MIN_COMPLETE else whole))

@@ -117,10 +117,26 @@ def test_half_of_the_agents_is_enough():
 def test_rows_that_are_absent_come_first():
     found = resolve(Counting(), read(board(6, n_absent=8), 6))
     assert found.counting == Counting(missing="gap", universe=tuple(TASKS[:12]))
-    found = resolve(Counting(), read(board(6, n_absent=8, n_void=2), 6))
+    found = resolve(Counting(), read(board(6, n_absent=8, n_void=2, whole=1), 6))
     assert found.counting == Counting(missing="zero_loaded", universe=tuple(TASKS[:12]))
-    assert (found.record.n_left_out, found.record.n_missing_failed) == (8, 12)
+    assert (found.record.n_left_out, found.record.n_missing_failed) == (8, 10)
     few = resolve(Counting(), read(board(6, n_absent=11, whole=1), 6))  # nine tasks are common
     assert few.counting == Counting(missing="gap")
     named = Counting(universe=tuple(TASKS[:15]))  # an operator chose tasks already
     assert resolve(named, read(board(6, n_absent=8), 6)).counting.universe == named.universe
+
+
+def test_a_task_that_is_void_for_everybody_fails_for_nobody():
+    found = resolve(Counting(), read(board(6, n_void=1), 6))
+    assert found.counting == Counting(missing="gap")
+    assert found.reason == "6 of 6 agents can be ranked on all 19 tasks"
+    found = resolve(Counting(), read(board(6, n_void=2), 6))  # more than 5% of the tasks
+    assert found.counting == Counting(missing="gap", universe=tuple(TASKS[:18]))
+    wanted = "0 of 6 agents can be ranked on all 20 tasks, 6 of 6 on the 18 that nearly all agents have"
+    assert found.reason == wanted
+    rows = [(i, j, None if j in (i, 19) else 1.0) for i in range(6) for j in range(N_TASKS)]
+    found = resolve(Counting(), read(rows, 6))
+    assert found.counting == Counting(missing="zero_loaded", universe=tuple(TASKS[:19]))
+    assert found.record.n_missing_failed == 6
+    nobody = resolve(Counting(), read([(i, j, None) for i in range(6) for j in range(N_TASKS)], 6))
+    assert nobody.counting.universe == "all"
