@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -149,7 +148,11 @@ def _read_long(
     _check_columns(list(frame.columns))
     frame = frame.rename(columns=aliases_in(list(frame.columns))).reset_index(drop=True)
     readers = dict.fromkeys(NUMBERS, read_decimals)
-    readers["outcome"] = partial(read_outcomes, percent=options.percent)
+    readers["outcome"] = lambda texts: read_outcomes(
+        texts,
+        percent=options.percent,
+        groups={"agent": frame["agent"][texts.index]} if "agent" in frame else {},
+    )
     for name in frame.columns.intersection(readers):
         if frame[name].dtype.kind in "Ob" or (options.percent and name == "outcome"):
             frame[name] = _read_texts(frame[name], readers[name])

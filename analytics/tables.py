@@ -342,12 +342,13 @@ def in_table(error: FlatFileError, table: _Table, texts: Any, options: TableOpti
         rule = f"most cells are not results, for example {quoted(no_outcome.value or '')}"
         if OF_HUNDRED.fullmatch(no_outcome.value or "") and not options.percent:
             percent = "if they are percentages, add --percent"
-            return refuse(
-                f"{rule}; {percent if _are_of_hundred(table) else f'an outcome is from 0 to 1: {DIVIDE}'}"
-            )
+            other = percent if _are_of_hundred(table) else f"an outcome is from 0 to 1: {DIVIDE}"
+            return refuse(f"{rule}; {two_scales(table.frame['outcome'], _groups(table)) or other}")
         rule += "; a result is a number from 0 to 1, a percentage (75%), or pass or fail: replace the others"
         if table.across and options.wide is None:
             rule += f". {_if_long(table.across, table.frame[table.across].unique())}"
+        return refuse(rule)
+    if no_outcome and (rule := two_scales(table.frame["outcome"], _groups(table), clearly=True)):
         return refuse(rule)
     if table.across:
         _check_rows(texts, "agent" if table.across == "task" else "task")
@@ -372,6 +373,32 @@ def _are_of_hundred(table: _Table) -> bool:
     }
     above = {text: number for text, number in numbers.items() if number > 1}
     return max(above.values(), default=0) <= 100 and any(n > 10 or n != int(n) for n in above.values())
+
+
+def _groups(table: _Table) -> dict[str, Any]:
+    columns = {"column": table.frame[table.across]} if table.across else {}
+    return {"agent": table.frame["agent"]} | columns
+
+
+def two_scales(texts: Any, groups: Mapping[str, Any], *, clearly: bool = False) -> str:
+    """Say which agent, or which column alone, has numbers above 1 where others have none; else empty.
+
+    groups: "agent" and "column" of each text.
+    clearly: it has two numbers or more that are not 0, all of them above 1.
+    """
+    is_number = texts.str.fullmatch(OF_HUNDRED).to_numpy(dtype=bool)
+    numbers = texts[is_number].str.replace(",", ".").astype(float).reset_index(drop=True)
+    for what, names in groups.items():
+        positive = numbers[numbers > 0].groupby(names[is_number].reset_index(drop=True), sort=False)
+        largest = positive.max()
+        above, small = largest[largest > 1], largest.index[largest <= 1]
+        named = above[(positive.min() > 1) & (positive.count() > 1)] if clearly else above
+        if small.size and named.size and (what == "agent" or above.size == 1):
+            value = texts[is_number].iloc[positive.idxmax()[named.index[0]]]
+            rule = f"{what} {quoted(named.index[0])} has results above 1, such as {value}, and {what} "
+            rule += f"{quoted(small[0])} only results from 0 to 1. Write all results on one scale"
+            return rule + ", and delete the column if it is no task" * (what == "column")
+    return ""
 
 
 def _check_rows(texts: Any, of: str) -> None:
@@ -747,7 +774,7 @@ def _read_values(table: _Table, epoch: date, options: TableOptions) -> tuple[Any
     blank_is = options.blank
     if not options.percent:
         _check_signs(table.frame["outcome"], table.rows)
-    outcome = read_outcomes(table.frame["outcome"], percent=options.percent)
+    outcome = read_outcomes(table.frame["outcome"], percent=options.percent, groups=_groups(table))
     others = {name: read_decimals(table.frame[name]) for name in NUMBERS if name in table.frame}
     frame = table.frame.assign(outcome=outcome, **others)
     if "submitted_at" in frame:
@@ -790,15 +817,18 @@ def _check_signs(texts: Any, rows: RowNumbers) -> None:
             raise FlatFileError(faults, len(bare))
 
 
-def read_outcomes(texts: Any, *, percent: bool) -> Any:
+def read_outcomes(texts: Any, *, percent: bool, groups: Mapping[str, Any]) -> Any:
     """Read words and percentages as numbers from 0 to 1; what is neither stays as it is.
 
     percent: numbers without a sign are of 100.
+    groups: as in `two_scales`.
     """
     if percent:
         plain = texts[texts.str.fullmatch(OF_HUNDRED)].str.replace(",", ".").astype(float)
         if len(plain) and plain.max() <= 1:
             raise refuse("no outcome is above 1, so they are no percentages; leave --percent out")
+        if rule := two_scales(texts, groups):
+            raise refuse(rule)
         texts = texts.where(~texts.str.fullmatch(OF_HUNDRED), texts + "%")
     return read_decimals(texts).map(_read_outcome)
 
@@ -821,7 +851,10 @@ def _read_outcome(text: str) -> str:
 
 
 def _locate(faults: Sequence[Fault], table: _Table) -> Iterator[Fault]:
-    under, are_of_hundred = defaultdict[tuple[int, str], list[str]](list), _are_of_hundred(table)
+    under = defaultdict[tuple[int, str], list[str]](list)
+    are_of_hundred, all_are = _are_of_hundred(table), ", or all are: --percent"
+    if are_of_hundred and two_scales(table.frame["outcome"], _groups(table)):
+        all_are = ""
     if table.across:
         wrong = {(fault.row, fault.value) for fault in faults if fault.field == "outcome"}
         outcomes = table.frame["outcome"].map(excerpt)
@@ -838,7 +871,7 @@ def _locate(faults: Sequence[Fault], table: _Table) -> Iterator[Fault]:
         if fault.field == "outcome" and fault.value:
             hint = "; also read are pass, fail, true, false and 75%"
             if OF_HUNDRED.fullmatch(fault.value):
-                percent = f"; a percentage has its sign: {fault.value}%, or all are: --percent"
+                percent = f"; a percentage has its sign: {fault.value}%{all_are}"
                 hint = percent if are_of_hundred else f"; {DIVIDE}"
         yield replace(fault, **place, rule=f"{fault.rule}{hint}")
 

@@ -473,6 +473,39 @@ def test_fractions_are_no_percentages(tmp_path):
     assert "no outcome is above 1, so they are no percentages" in refusal(path, percent=True)
 
 
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (
+            "agent,task,score\nA,x,0.7\nA,y,0\nB,x,59.55\nB,y,3\nC,x,70\nC,y,3\n",
+            'agent "B" has results above 1, such as 59.55, and agent "A" only results from 0 to 1. Write all '
+            "results on one scale",
+        ),
+        (
+            "agent,task,score\nA,x,0.7\nA,y,1\nB,x,1\nB,y,0.4\nC,x,70.0\nC,y,3\n",
+            'agent "C" has results above 1, such as 70.0, and agent "A" only',
+        ),
+        (
+            "agent;Summe der Punkte;x;y;z\nA;3;1;1;1\nB;2;0;1;1\nC;0;0;0;0\n",
+            'column "Summe der Punkte" has results above 1, such as 3, and column "x" only results from 0 to '
+            "1. Write all results on one scale, and delete the column if it is no task",
+        ),
+    ],
+)
+def test_percentages_of_some_agents_or_of_one_column_are_refused(tmp_path, text, rule):
+    path = written(tmp_path / "a.csv", text)
+    for percent in (True, False):
+        message = refusal(path, percent=percent)
+        assert rule in message
+        assert "--percent" not in message
+
+
+def test_who_has_nothing_but_0_percent_is_no_reason_to_refuse(tmp_path):
+    path = written(tmp_path / "a.csv", "agent;x;y\nA;0;0\nB;12.5;0\nC;0,5;7\n")
+    outcomes = outcomes_of(read_table(path, TableOptions(percent=True), as_of=AS_OF)[0])
+    assert outcomes["C", "x"] == 0.005
+
+
 def test_one_benchmark_of_several(tmp_path):
     path = written(tmp_path / "a.csv", "benchmark;agent;task;outcome\nB;A;x;1\nC;A;x;0\n")
     assert outcomes_of(read_table(path, as_of=AS_OF, only="C")[0]) == {("A", "x"): 0.0}
@@ -512,7 +545,7 @@ def test_a_fault_names_sheet_row_column_value_and_rule(few, tmp_path):
         (6, whole.columns[5], "#N/A"),
     ]
     assert [one.rule for one in refused.value.faults] == [
-        words, f"{rule}; a percentage has its sign: 57.3%, or all are: --percent", words, words
+        words, f"{rule}; a percentage has its sign: 57.3%", words, words
     ]  # fmt: skip
 
 
