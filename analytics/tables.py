@@ -72,12 +72,13 @@ PASSED = ("1", "true", "pass", "passed", "resolved", "yes", "✓", "✔", "☑",
 FAILED = ("0", "false", "fail", "failed", "unresolved", "no", "✗", "✘", "☒", "❌")
 BLANK_WORDS = dict.fromkeys(("-", "–", "—", "n/a", "na", "nan", "null"), "")
 TRUTH_WORDS = dict.fromkeys(PASSED, "1") | dict.fromkeys(FAILED, "0")
+CAMEL_CASE = re.compile("(?<=[a-z])(?=[A-Z])")
 MARKS = re.compile(r"[%$€£#?:.()*\[\]]")
 WHOLES = ("total", "overall", "final", "mean", "average", "avg", "median")
 SCORES = ("score", "accuracy", "avg", "average")
 NOT_NAMES = {  # as `_plain` writes them
     *(*WHOLES, *SCORES, "grand_total", "all", "sum", "acc", "rate", "∑", "σ", "ø"),  # Σ in small letters
-    *(f"{whole}_{score}" for whole in (*WHOLES, "macro", "micro") for score in SCORES),
+    *(f"{whole}_{score}" for whole in (*WHOLES, "macro", "micro", "weighted") for score in SCORES),
     *(f"{what}_rate" for what in ("pass", "solve", "success", "resolve", "resolved", "resolution", "win")),
     *(f"{n}_{what}" for n in ("n", "num", "total") for what in ("tasks", "resolved", "passed", "solved")),
     *("tasks", "resolved", "solved", "passed", "solved_by", "passed_by", "rank", "index", "seed", "verified"),
@@ -91,6 +92,7 @@ NOT_NAMES = {  # as `_plain` writes them
 OF_A_SIDE = re.compile(r"pass[@^](?:[0-9]+|k)|unnamed_[0-9]+|.*_(?:cost|usd|tokens|seconds)")
 PERCENT = re.compile(r"([0-9]+(?:[.,][0-9]+)?) ?%")
 WITHOUT_SIGN = re.compile(r"(?=.*[1-9])[0-9.,]+(?:e-?[0-9]+)?", re.IGNORECASE)
+TOLERANCE, MAX_NUMBER = 1e-9, 1e9  # of what is derived from other results
 NUMBERS = ("temperature", *LABELS, *MEASURED)
 DECIMAL_COMMA, THOUSANDS = re.compile(r"[0-9]+,[0-9]+"), re.compile(r"[1-9][0-9]{0,2},[0-9]{3}")
 DIVIDE = "divide a count by its number of trials"
@@ -728,6 +730,7 @@ def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header:
     if not under:
         raise refuse(f"no column holds results; {_ask_which(heads, 'outcome')}")
     _check_repeated(under.values())
+    _check_derived(body[list(under)], under, key, across)
     if key == "agent":
         _check_dates(body, under)
     n, k = len(body), len(under)
@@ -750,8 +753,56 @@ def _check_one_header(row: Any, header: int, key: int, under: Mapping[int, str])
         raise refuse(f"{rule} first level of its columns: frame.droplevel(0, axis=1)")
 
 
+def _check_derived(cells: Any, under: Mapping[int, str], key: str, across: str) -> None:
+    if derived := _derived(cells):
+        rule = f"column {quoted(under[derived[0]])} is the {derived[1]} of the other results of each {key}"
+        one = "a task" if across == "task" else "an agent"
+        raise refuse(f"{rule}; delete it. If it is {one}, write a row for each result")
+
+
+def _derived(cells: Any) -> tuple[int, str] | None:
+    """Find a column that holds the rounded mean, sum or percentage of the others in every row, and which.
+
+    Where most columns are of 0 and 1, only another one can be that, of these; it takes three rows whose
+    results differ. Of graded outcomes it takes five, and steps of at most 2% of its largest value.
+    """
+    codes, texts = pandas_there().factorize(cells.to_numpy(dtype=object).ravel())
+    numbers = np.array([_number(text) for text in texts])[codes].reshape(cells.shape)
+    decimals = np.array([_decimals(text) for text in texts])[codes].reshape(cells.shape)
+    known = ~np.isnan(numbers)
+    binary = (~known | (numbers == 0) | (numbers == 1)).all(axis=0)
+    are_binary = np.count_nonzero(binary) >= max(3, len(binary) / 2)
+    base = binary if are_binary else np.ones_like(binary)
+    parts = np.where(known & base, numbers, 0.0)
+    totals, squares, counts = parts.sum(axis=1), (parts**2).sum(axis=1), (known & base).sum(axis=1)
+    for i in np.flatnonzero(known.all(axis=0) & ~(binary & are_binary)).tolist():
+        own, total, n = parts[:, i], totals - parts[:, i], counts - base[i]
+        mean, mean_of_all = total / np.maximum(n, 1), total / max(base.sum() - base[i], 1)
+        n_rows = np.count_nonzero((squares - own**2) / np.maximum(n, 1) - mean**2 > TOLERANCE)
+        step, largest = 10.0 ** -decimals[:, i].max(initial=0), numbers[:, i].max(initial=0.0)
+        if n_rows < (3 if are_binary else 5) or not (are_binary or step <= 0.02 * largest):
+            continue
+        means = (("mean", mean), ("mean", mean_of_all))
+        for what, value in (("sum", total), *means, *(("percentage", 100 * one) for _, one in means)):
+            if np.ptp(value) > 0 and (np.abs(value - numbers[:, i]) <= step / 2 + TOLERANCE).all():
+                return cells.columns[i], what
+    return None
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(_read_outcome(text).replace(",", "."))
+    except ValueError:
+        return np.nan
+    return number if abs(number) < MAX_NUMBER else np.nan
+
+
+def _decimals(text: str) -> int:
+    return len(text.rstrip(" %").replace(",", ".").partition(".")[2]) + 2 * text.endswith("%")
+
+
 def _plain(text: str) -> str:
-    return "_".join(MARKS.sub(" ", text.lower()).split())
+    return "_".join(MARKS.sub(" ", CAMEL_CASE.sub(" ", text).lower()).split())
 
 
 def _is_no_name(text: str) -> bool:

@@ -453,6 +453,48 @@ def test_a_pivot_of_pandas_is_read_without_its_first_level(few, tmp_path):
         assert outcomes_of(read_table(path, as_of=AS_OF)[0]) == in_rows(few)
 
 
+BINARY = ("1;1;0", "0;1;0", "0;1;1", "0;0;0")  # of four agents or tasks
+GRADED = ("0.31;0.52;0.9", "0.11;0.71;0.2", "0;0.63;0.42", "0.5;0.77;0.17", "0.6;0.1;0.29")
+
+
+@pytest.mark.parametrize(
+    ("rows", "values", "what"),
+    [
+        (BINARY, ("2", "1", "2", "0"), "sum"),
+        (BINARY, ("0.667", "0.333", "0.667", "0"), "mean"),
+        (BINARY, ("66.7%", "33.3%", "66.7%", "0.0%"), "mean"),
+        (BINARY, ("67", "33", "67", "0"), "percentage"),
+        (("1;;0", "1;0;", ";0;0", "1;1;0"), ("0,50", "0,50", "0", "0,67"), "mean"),
+        (("1;;0", "1;0;", ";0;0", "1;1;0", "1;0;0"), ("0.33", "0.33", "0", "0.67", "0.33"), "mean"),
+        (GRADED, ("0.577", "0.340", "0.35", "0.48", "0.33"), "mean"),
+    ],
+)
+@pytest.mark.parametrize("key", ["agent", "task"])
+def test_a_column_that_follows_from_the_others_is_none(tmp_path, key, rows, values, what):
+    lines = [f"{n};{row};{value}\n" for n, (row, value) in enumerate(zip(rows, values, strict=True))]
+    path = written(tmp_path / "a.csv", "".join((f"{key};x;y;z;SWE-bench points\n", *lines)))
+    one = "a task" if key == "agent" else "an agent"
+    wanted = (
+        f'column "SWE-bench points" is the {what} of the other results of each {key}; delete it. If it is'
+    )
+    assert f"{wanted} {one}, write a row for each result" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "agent;x;y;z;v\nA;1;1;0;0.67\nB;0;1;0;0.33\n",  # two rows
+        "agent;x;y;z;v\nA;1;1;0;0.67\nB;0;1;0;0.33\nC;1;1;0;0.66\n",  # not the mean of the third
+        "agent;x;y;z;v\nA;1;1;1;1.0\nB;0;0;0;0\nC;1;1;1;1.0\n",  # all agree
+        "agent;x;y;z;v\nA;1;1;0;1\nB;0;1;0;0\nC;1;1;0;1\nD;0;0;1;0\n",  # as most of the others
+        "agent;x;y;z\nA;0.25;0.75;0.5\nB;0.5;1;0.75\nC;0.25;0.25;0.25\nD;0;0.5;0.25\n",  # of four trials
+    ],
+)
+def test_what_may_be_a_task_is_one(tmp_path, text):
+    heads = text.partition("\n")[0].split(";")[1:]
+    assert sorted(read_table(written(tmp_path / "a.csv", text), as_of=AS_OF)[0].tasks) == sorted(heads)
+
+
 @pytest.mark.parametrize("name", ["test-cost", "totals", "std::sort", "finale", "pass@", "4.5", "C#"])
 def test_names_are_compared_whole(tmp_path, name):
     flat, _ = read_table(written(tmp_path / "a.csv", f"agent,{name},y\nA,1,0\n"), as_of=AS_OF)
@@ -675,6 +717,9 @@ REFUSED = {
                 "Moyenne",
                 "Resolve Rate",
                 "Avg.",
+                "PassRate",
+                "TotalScore",
+                "Weighted average",
             ),
             *("Score (%)", "% Resolved", "Cost ($)", "AVERAGE()", "Total Score", "pass@5", "std", "Ø", "#"),
             *("Open source?", "Verified", "seed", "difficulty", "macro_avg", "x_cost", "Output tokens"),
