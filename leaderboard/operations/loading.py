@@ -547,4 +547,7 @@ def _named(owned: Sequence[Agent]) -> str:
 
 
 def _outcome_text(row: dict[str, object]) -> str:
-    return "no outcome" if row["value"] is None else f"{row['value']:.9g}" + " (invalid)" * (not row["valid"])
+    if row["value"] is None:
+        return "no outcome"
+    value = float(str(np.float32(f"{row['value']}")))  # as it was before it was stored in single precision
+    return f"{value:.9g}" + " (invalid)" * (not row["valid"])

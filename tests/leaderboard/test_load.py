@@ -268,6 +268,14 @@ def test_a_file_that_contradicts_another_one_of_the_same_load_names_it(db):
     assert outcomes() == {("a", "t00", 1): (1, True), ("a", "t01", 1): (1, True), ("b", "t00", 1): (1, True)}
 
 
+def test_a_contradiction_names_graded_outcomes_as_the_files_have_them(db):
+    load_text(f"{HEAD}\n{ROW},t1,1,0.9\n{ROW},t2,1,0.1234567\n")
+    with pytest.raises(Faulty) as refused:
+        load_text(f"{HEAD}\n{ROW},t1,1,0.7\n{ROW},t2,1,1\n")
+    wanted = 'row 1, outcome "0.7": is stored as 0.9 for', 'row 2, outcome "1": is stored as 0.1234567 for'
+    assert all(map(str.startswith, map(str, refused.value.faults), wanted))
+
+
 def test_a_lost_result_that_was_delivered_again_stays_when_its_file_is_corrected(db):
     """The first file lost t1, the second has it; the third corrects the first, or both."""
     head = f"{HEAD},valid,cost_usd\n"
