@@ -22,7 +22,7 @@ from leaderboard.submissions.parsing.flat import (
     printable,
 )
 from leaderboard.submissions.parsing.importers.base import Carried, ImportOptions, Run, Trial
-from leaderboard.submissions.parsing.importers.document import IssueLog
+from leaderboard.submissions.parsing.importers.document import IssueLog, names_of
 
 WHO = ("agent", "scaffold", "model")
 REQUIRED = (*WHO, "submitted_at")
@@ -55,7 +55,7 @@ def with_columns(
     for one in columns:
         if not one["agent"] and one["scaffold"] and one["model"]:
             one["agent"] = f"{one['scaffold']} ({one['model']})"
-    _ask(columns, options, called)
+    _ask([carried.file for carried, _ in runs], columns, options, called)
     # One label cannot stand for several runs of an agent: their trials would be the same
     agents = [one["agent"] for one in columns]
     if options.run is not None and len(set(agents)) < len(agents):
@@ -85,7 +85,7 @@ def _refuse_others(others: dict[str, Counter[str]], options: ImportOptions, call
         raise Faulty(message, faults=tuple(faults[:MAX_FAULTS]), n_faults=len(faults))
 
 
-def _ask(columns: list[dict[str, str | None]], options: ImportOptions, called: str) -> None:
+def _ask(files: list[str], columns: list[dict[str, str | None]], options: ImportOptions, called: str) -> None:
     """Refuse runs of which something is not known, and name all of it at once.
 
     An agent needs no name where scaffold and model are known; where neither is, all three are asked for.
@@ -100,10 +100,12 @@ def _ask(columns: list[dict[str, str | None]], options: ImportOptions, called: s
             Fault(None, field, None, f"is not in the file; state it with {options.place(field)}")
             for field in listed
         ]
-        raise Faulty(
-            f"{called} does not carry {', '.join(listed)}; state what is lacking: {places}.",
-            faults=tuple(faults),
-        )
+        message = f"{called} does not carry {', '.join(listed)}; state what is lacking: {places}."
+        named = [file for file, one in zip(files, columns, strict=True) if not all(one[f] for f in listed)]
+        if (some := set(named)) < set(files):
+            lack, it = ("lacks", "it") if len(some) == 1 else ("lack", "each")
+            message = f"{names_of(some)} {lack} {', '.join(listed)}; load {it} by itself, with {places}."
+        raise Faulty(message, faults=tuple(faults))
 
 
 def checked(
