@@ -15,7 +15,7 @@ from leaderboard.actions.names import is_its_own
 from leaderboard.catalog.models import Task
 from leaderboard.operations import benchmarks, corrections, reviewing
 from leaderboard.operations.corrections import MAX_LENGTH
-from leaderboard.operations.erasing import erase_agent
+from leaderboard.operations.erasing import COMES_BACK, erase_agent
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import LIVE, InvalidConfirmation, Status, Submission
 from leaderboard.submissions.queries import is_verified
@@ -77,6 +77,7 @@ def _what_erasing_does(request: ActionRequest) -> Preview:
         "studies, evidence, events and reports.",
         "Organisation, version, links, and what was delivered beside the outcomes would be gone.",
         "Scores, ranks and digests stay as they were published. This cannot be undone.",
+        COMES_BACK,
         "Do not write the name into the reason: the reason is kept.",
     ]
     return Preview(sentences)
@@ -92,7 +93,7 @@ def _what_erasing_does(request: ActionRequest) -> Preview:
 )
 def erase(request: ActionRequest) -> ActionResult:
     erasure = erase_agent(agent=request.row, **request.decision)
-    return ActionResult(f"Its names are gone: it is {erasure.tombstone} everywhere.")
+    return ActionResult(f"Its names are gone: it is {erasure.tombstone} everywhere. {COMES_BACK}")
 
 
 @action(

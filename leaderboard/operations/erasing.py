@@ -85,6 +85,9 @@ FORBIDDING = (
 )
 
 
+COMES_BACK = "A file that has the name brings it back when it is loaded again. Delete the name there first."
+
+
 def erased_already() -> Conflict:
     return Conflict("These names are already erased.", code="erased_already")
 

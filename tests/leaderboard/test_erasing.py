@@ -212,6 +212,8 @@ def test_by_a_command(toy):
     out = io.StringIO()
     call_command("erase", "toy", "a03", reason="asked for", stdout=out)
     assert f"erased agent {Agent.objects.get(name__startswith='erased').pk}" in out.getvalue()
+    assert out.getvalue().count("A file that has the name brings it back when it is loaded again.") == 1
     person("eve@example.org")
     call_command("erase", account="eve@example.org", reason="asked for", stdout=out)
     assert "@erased.invalid" in out.getvalue()
+    assert out.getvalue().count("brings it back") == 1

@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from leaderboard.accounts.models import User
 from leaderboard.catalog.queries import benchmark_of
-from leaderboard.operations.erasing import erase_account, erase_agent
+from leaderboard.operations.erasing import COMES_BACK, erase_account, erase_agent
 from leaderboard.operations.naming import agent_named
 from leaderboard.terminal.command import USAGE, ServiceCommand
 
@@ -37,4 +37,5 @@ class Command(ServiceCommand):
             erasure = erase_account(user=user, **by_whom)
         else:
             raise CommandError(f"Unknown account {account!r}. Check the address.")
-        self.stdout.write(f"Erased. The new name is {erasure.tombstone}.")
+        lines = [f"Erased. The new name is {erasure.tombstone}.", *([COMES_BACK] if account is None else ())]
+        self.stdout.write("\n".join(lines))
