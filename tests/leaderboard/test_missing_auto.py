@@ -33,6 +33,20 @@ CASES = {  # outcomes; what is decided; active tasks and ranked agents of the bo
         6,
         6,
     ),
+    "one task void for all": (
+        {f"a{i}": "1" * (4 + i) + "0" * (15 - i) + "x" for i in range(6)},
+        "gap",
+        20,
+        6,
+        0,
+    ),
+    "two tasks void for all": (
+        {f"a{i}": "1" * (4 + i) + "0" * (14 - i) + "xx" for i in range(6)},
+        "gap",
+        18,
+        6,
+        0,
+    ),
     "absent": (
         {"a0": "10" * 15, "a1": "01" * 15} | {f"a{i}": "1" * i + "0" * (18 - i) for i in range(2, 6)},
         "gap",
