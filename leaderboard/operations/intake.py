@@ -146,8 +146,7 @@ class _Delivery:
         assignments.check_open(self.benchmark)
         policy, as_of = policy_in_force(self.benchmark), self.as_of
         by_operator = operates(self.token, self.benchmark)
-        if not by_operator:
-            self._check_dates(policy)
+        self._check_dates(policy, by_operator=by_operator)
         matched, left = self._match(policy, by_operator=by_operator, dry_run=dry_run)
         (agent,) = matched.agents.values()
         replaces = _replaced_submissions(self.parsed.replaces, agent, by_operator=by_operator)
@@ -212,10 +211,10 @@ class _Delivery:
     def _is_backdated(self, policy: Policy) -> bool:
         return self.submitted_at < self.as_of - timedelta(days=policy.backdating_days)
 
-    def _check_dates(self, policy: Policy) -> None:
+    def _check_dates(self, policy: Policy, *, by_operator: bool) -> None:
         until = self.parsed.embargo_until
         faults = list(embargo_faults(until, self.as_of)) if until else []
-        if self._is_backdated(policy):
+        if self._is_backdated(policy) and not by_operator:
             days = f"{policy.backdating_days} days before this delivery"
             rule = f"lies more than {days}; ask an operator to load older dates"
             at = self.parsed.flat.submitted_at[self.first]

@@ -12,7 +12,7 @@ from leaderboard.accounts import secrets
 from leaderboard.catalog.models import Benchmark, Duplicates, Policy, Review
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.services import AgentDescription
-from leaderboard.errors import Conflict
+from leaderboard.errors import Conflict, Faulty
 from leaderboard.operations import checking, jobs, reviewing
 from leaderboard.operations.assignments import assign, names_of
 from leaderboard.operations.checking import secrets_in
@@ -574,11 +574,18 @@ class TestEmbargo:
         run("embargo", self.AT)
         assert stored(receipt).status == Status.ACCEPTED
 
+    @pytest.mark.parametrize("scope", ["submit", "operate"])
     @pytest.mark.parametrize(
-        "until", ["2026-06-01", "2026-06-01T12:00:00Z", "2026-08-31", "soon", 3, [], "2026-13-01"]
+        "until",
+        [
+            *("2026-06-01", "2026-06-01T12:00:00Z", "2026-08-31", "soon", 3, [], "2026-13-01"),
+            *("9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+23:59"),
+        ],
     )
-    def test_it_lies_ahead_and_at_most_ninety_days(self, ada, until):
-        with pytest.raises(Exception, match="Nothing was stored") as caught:
-            deliver(ada, marks_of(WHOLE), embargo_until=until)
+    @pytest.mark.parametrize("dry_run", [False, True])
+    def test_it_lies_ahead_and_at_most_ninety_days(self, toy, until, scope, dry_run):
+        by = token("ada@example.org", scope)
+        with pytest.raises(Faulty, match="Nothing was stored") as caught:
+            deliver(by, marks_of(WHOLE), embargo_until=until, dry_run=dry_run)
         assert [one.field for one in caught.value.faults] == ["embargo_until"]
-        assert deliver(ada, marks_of(WHOLE), embargo_until="2026-08-30T12:00:00Z")["status"] == "waiting"
+        assert deliver(by, marks_of(WHOLE), embargo_until="2026-08-30T12:00:00Z")["status"] == "waiting"

@@ -89,12 +89,15 @@ def fault(field: str, value: object, rule: str) -> Fault:
 
 
 def moment(value: object) -> datetime | None:
-    """A date, which is its first moment, or a date and time; without a zone in UTC. None: it is neither."""
+    """In UTC: a date, which is its first moment, or a date and time, in UTC too without a zone.
+
+    None: it is neither, or its zone carries it out of the years 1 to 9999.
+    """
     try:
         at = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
+        return at and (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
         return None
-    return at.replace(tzinfo=UTC) if at and at.tzinfo is None else at
 
 
 def _strange(where: str, value: Mapping[str, Any], known: Collection[str], rule: str) -> Iterator[Fault]:
