@@ -1062,6 +1062,8 @@ def _run_export(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
     output = parsed.output or Path(f"{parsed.benchmark}.{parsed.format}")
     beside = output.with_name(f"{output.stem}.subsets.json") if parsed.with_subsets else None
     for path in filter(None, (output, beside)):
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise UsageError(f"{path} is not a regular file; name another --output.")
         if path.exists() and not parsed.force:
             raise UsageError(f"{path} is there already; --force replaces it.")
     with _bar(f"Downloading {output.name}") as progress, _replacing(output) as file:

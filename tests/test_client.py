@@ -519,6 +519,14 @@ def test_a_download_is_whole_or_tried_again(server, tmp_path, waited, kind, whol
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([f"toy.{kind}", "toy.subsets.json"])
 
 
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("elsewhere")])
+def test_a_download_replaces_a_regular_file_alone(server, tmp_path, make, capsys):
+    make(tmp_path / "toy.csv")
+    assert main(["export", "toy", "--force"]) == 2
+    assert "toy.csv is not a regular file; name another --output." in capsys.readouterr().err
+    assert server.asked == []
+
+
 def test_hashing_lines_does_not_depend_on_blocks():
     for size in range(1, 40):
         seen = bandstand_client._Seen("ndjson")

@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.studies.demonstration import write_history, write_newcomers
-from leaderboard.terminal.management.commands.export import UNFINISHED, replacing
+from leaderboard.terminal.management.commands.export import FOLDERS, UNFINISHED, replacing
 from selection.cli import main as selection_main
 from tests.leaderboard.test_same_board import second_version
 from tests.toys import csv_text, graded, load_text, only, recomputed, rows_text
@@ -181,6 +181,49 @@ def test_a_file_is_there_whole_or_not_at_all(here, monkeypatch):
         call_command("export", "toy", "--output", "out.csv", "--force")
     assert [path.name for path in here.iterdir()] == ["out.csv"]
     assert Path("out.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize("command", [("export", "toy", "--output"), ("export-benchmark", "toy"), ("backup",)])
+def test_a_file_replaces_a_regular_file_alone(here, command):
+    load_text(csv_text({"a": "10"}))
+    Path("mine").mkdir()
+    Path("mine", "thesis.tex").touch()
+    os.mkfifo("pipe")
+    Path("link").symlink_to("mine")
+    for there in ("mine", "pipe", "link", "."):
+        with pytest.raises(CommandError, match=rf"^{there} is not a regular file\. Name another") as refused:
+            call_command(*command, there, "--force")
+        assert refused.value.returncode == 2
+    assert Path("mine", "thesis.tex").is_file()
+    assert Path("pipe").is_fifo()
+    assert Path("link").is_symlink()
+
+
+@pytest.mark.parametrize("format", FOLDERS)
+def test_a_folder_replaces_one_of_its_own_alone(here, format):
+    load_text(csv_text({"a": "10"}))
+    to = ("export", "toy", "--format", format, "--force", "--output")
+    Path("file").touch()
+    for there, rule in (("file", "is not a folder"), (".", "cannot be replaced")):
+        with pytest.raises(CommandError, match=rf"^{there} {rule}\. Choose another --output"):
+            call_command(*to, there)
+    for _ in range(2):
+        call_command(*to, "out")
+    Path("out", "data", "mine.tex").touch()
+    with pytest.raises(CommandError, match=r"^out holds a file .* did not write: data/mine\.tex\."):
+        call_command(*to, "out")
+    assert sorted(path.name for path in here.iterdir()) == ["file", "out"]
+
+
+def test_what_comes_while_a_file_is_written_stays(here):
+    def write():
+        with replacing(here / "out") as part:
+            part.touch()
+            (here / "out").mkdir()
+
+    with pytest.raises(CommandError, match="is not a regular file"):
+        write()
+    assert (here / "out").is_dir()
 
 
 def test_a_file_that_cannot_be_written_is_named():

@@ -18,7 +18,7 @@ class Command(ServiceCommand):
         parser.add_argument("--force", action="store_true", help="replace what is there")
 
     def handle(self, *, file: Path, force: bool, **_: Any) -> None:
-        check_free([file], force)
+        check_free(file, force)
         with replacing(file) as part:
             server = back_up(part)
             n_bytes = part.stat().st_size

@@ -21,7 +21,7 @@ class Command(BenchmarkCommand):
         parser.add_argument("--force", action="store_true", help="replace what is there")
 
     def handle(self, *, benchmark: Benchmark, file: Path, force: bool, **_: Any) -> None:
-        check_free([file], force)
+        check_free(file, force)
         with replacing(file) as part:
             exported, counts = export_benchmark(benchmark=benchmark, file=part)
         counted = ", ".join(words.counted(n, noun) for noun, n in counts.items())

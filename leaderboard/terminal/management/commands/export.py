@@ -24,6 +24,7 @@ from leaderboard.terminal.command import USAGE, BenchmarkCommand, file_path
 FOLDERS = ("every-eval-ever", "hugging-face")
 UNFINISHED = (".bandstand-", ".new")  # how the name of a folder begins and ends in which a command writes
 LONGEST = 24 * 60 * 60  # seconds that it may take
+MANIFEST = ".bandstand-export"  # the names of all files of a folder, a line each
 
 
 class Command(BenchmarkCommand):
@@ -57,8 +58,10 @@ class Command(BenchmarkCommand):
     ) -> None:
         default = f"{benchmark}-{format}" if format in FOLDERS else f"{benchmark}.{format}"
         target = output or Path(default)
+        check_free(target, force, is_folder=format in FOLDERS)
         subsets_file = target.with_name(f"{target.stem}.subsets.json") if with_subsets else None
-        check_free([path for path in (target, subsets_file) if path], force)
+        if subsets_file:
+            check_free(subsets_file, force)
         n_rows = written(benchmark, format, target)
         self.stdout.write(f"{target}: {words.counted(n_rows, 'outcome')} of {benchmark}.")
         if subsets_file:
@@ -67,12 +70,37 @@ class Command(BenchmarkCommand):
             self.stdout.write(f"{subsets_file}: versions of the ranking tasks, for load --subsets.")
 
 
-def check_free(paths: list[Path], force: bool) -> None:
-    for path in paths:
-        if not path.parent.is_dir():
-            raise CommandError(f"Folder not found: {path.parent}. Create it first.", returncode=USAGE)
-        if path.exists() and not force:
-            raise CommandError(f"{path} already exists. Add --force to replace it.", returncode=USAGE)
+def check_free(path: Path, force: bool, *, is_folder: bool = False) -> None:
+    if not path.parent.is_dir():
+        raise CommandError(f"Folder not found: {path.parent}. Create it first.", returncode=USAGE)
+    check_replaceable(path, is_folder=is_folder)
+    if path.exists() and not force:
+        raise CommandError(f"{path} already exists. Add --force to replace it.", returncode=USAGE)
+
+
+def check_replaceable(path: Path, *, is_folder: bool) -> None:
+    """Refuse what neither a file nor, with `is_folder`, a folder of `export` may take the place of."""
+    if is_folder:
+        check_replaceable_folder(path, manifest=MANIFEST, option="--output")
+    elif path.is_symlink() or (path.exists() and not path.is_file()):
+        raise CommandError(f"{path} is not a regular file. Name another file to write.", returncode=USAGE)
+
+
+def check_replaceable_folder(path: Path, *, manifest: str, option: str) -> None:
+    """Refuse what is no folder, and one with any file that its file `manifest` does not name."""
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise CommandError(f"{path} is not a folder. Choose another {option}.", returncode=USAGE)
+    if path.resolve() in (Path.cwd(), *Path.cwd().parents):
+        raise CommandError(f"{path} cannot be replaced. Choose another {option}.", returncode=USAGE)
+    names = path / manifest
+    ours = set(names.read_text().splitlines()) if names.is_file() else set()
+    for file in path.rglob("*") if path.is_dir() else ():
+        if not file.is_dir() and str(file.relative_to(path)) not in ours:
+            raise CommandError(
+                f"{path} holds a file that this command did not write: {file.relative_to(path)}. "
+                f"Move it away, or choose another {option}.",
+                returncode=USAGE,
+            )
 
 
 def written(benchmark: Benchmark, format: str, target: Path) -> int:
@@ -108,6 +136,10 @@ def replacing(target: Path) -> Iterator[Path]:
     with folder_next_to(target) as folder:
         part = folder / target.name
         yield part
+        check_replaceable(target, is_folder=part.is_dir())
+        if part.is_dir():
+            files = [MANIFEST, *(str(one.relative_to(part)) for one in part.rglob("*") if one.is_file())]
+            (part / MANIFEST).write_text("".join(f"{name}\n" for name in files))
         if target.is_dir():
             target.rename(folder / "replaced")  # a folder takes the place of none that is not empty
         os.replace(part, target)

@@ -27,7 +27,7 @@ from leaderboard.submissions.parsing.flat import TableOptions, add_table_options
 from leaderboard.submissions.parsing.importers import FLAT, sniff
 from leaderboard.terminal.command import USAGE, ServiceCommand, file_path, reading
 from leaderboard.terminal.management.commands.demo import load_file
-from leaderboard.terminal.management.commands.export import folder_next_to
+from leaderboard.terminal.management.commands.export import check_replaceable_folder, folder_next_to
 from leaderboard.terminal.management.commands.load import OUTCOMES
 from leaderboard.terminal.management.commands.recompute import board_text
 
@@ -145,20 +145,7 @@ def to_load(source: str, what: str) -> CommandError:
 
 
 def check_replaceable(out: Path) -> None:
-    """Refuse a folder that holds any file but those of a site of this command."""
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise CommandError(f"{out} is not a folder. Choose another --out.", returncode=USAGE)
-    if out.resolve() in (Path.cwd(), *Path.cwd().parents):
-        raise CommandError(f"{out} cannot be replaced. Choose another --out.", returncode=USAGE)
-    manifest = out / MANIFEST
-    ours = set(manifest.read_text().splitlines()) if manifest.is_file() else set()
-    for path in out.rglob("*") if out.is_dir() else ():
-        if not path.is_dir() and str(path.relative_to(out)) not in ours:
-            raise CommandError(
-                f"{out} holds a file that this command did not write: {path.relative_to(out)}. "
-                "Move it away, or choose another --out.",
-                returncode=USAGE,
-            )
+    check_replaceable_folder(out, manifest=MANIFEST, option="--out")
 
 
 @contextmanager
