@@ -29,6 +29,7 @@ from analytics.flat_file import (
     FlatFile,
     FlatFileError,
     GzipMembers,
+    Limits,
     from_records,
     read,
     text_of,
@@ -207,7 +208,7 @@ def read_upload(
         elif faults:
             raise together(faults, (), 0)
         else:
-            _looked_through(upload.file)
+            _looked_through(upload.file, DELIVERED)
             options = _options(fields, form)
             flat, notes = _imported(upload, name, options, benchmark=benchmark.slug, tasks=tasks, as_of=as_of)
     except FlatFileError as error:
@@ -299,8 +300,8 @@ def _misplaced(flat: FlatFile, known: KnownTasks) -> Iterator[Fault]:
         yield Fault(flat.row(row), "task", name, known(name) or "")
 
 
-def _looked_through(file: BinaryIO) -> bytes:
-    """Hash the bytes, decompressed where they are compressed, and refuse a bomb before it is read.
+def _looked_through(file: BinaryIO, limits: Limits | None = None) -> bytes:
+    """Hash the bytes, decompressed where they are compressed; with `limits` refuse a bomb before it is read.
 
     Whatever else is wrong the reader tells better.
     """
@@ -308,12 +309,12 @@ def _looked_through(file: BinaryIO) -> bytes:
     file.seek(0)
     is_zipped = file.read(len(GZIP)) == GZIP
     file.seek(0)
-    plain = GzipFile(fileobj=GzipMembers(file)) if is_zipped else file
+    plain = GzipFile(fileobj=GzipMembers(file) if limits else file) if is_zipped else file
     with suppress(EOFError, OSError, zlib.error):
         while block := plain.read(BLOCK_BYTES):
             digest.update(block)
             n_bytes += len(block)
-            if is_zipped:
-                DELIVERED.check_bytes(n_bytes)
-                DELIVERED.check_ratio(n_bytes, file.tell())
+            if is_zipped and limits:
+                limits.check_bytes(n_bytes)
+                limits.check_ratio(n_bytes, file.tell())
     return digest.digest()

@@ -330,6 +330,13 @@ class TestIdempotency:
         assert (again.status_code, again.json()) == (201, first.json())
         assert (again["Idempotent-Replayed"], stored()) == ("true", before)
 
+    def test_what_is_read_without_a_key_is_read_with_one(self, submit_token):
+        """Its first bytes alone grow more than 250 times."""
+        content = gzip.compress(csv_of(rows()) + b"\n" * (64 << 20)) + b"\0" * (260 << 10)
+        for is_replayed in (False, True):
+            answer = send_file(content, token=submit_token, name="x.csv.gz", **self.KEY)
+            assert (answer.status_code, "Idempotent-Replayed" in answer) == (201, is_replayed)
+
     def test_fields_by_path_and_as_one_part_are_the_same(self, submit_token):
         send_file(csv_of(rows()), token=submit_token, **self.KEY)
         envelope = {"agent": {"model": "Model 9", "name": "newcomer", "scaffold": "Loop"}}
