@@ -223,7 +223,7 @@ ARRIVED = """
 NEW_ID = "(SELECT n.here FROM moved_names n WHERE n.kind = {} AND n.there = {})"
 MAX_ID_SPAN = 1 << 28  # ids that one table of a file may span; what is taken of a sequence never comes back
 NO_FILE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, LookupError, AttributeError)
-NO_ROWS = (TypeError, ValueError, DataError, IntegrityError, MsgspecError)
+NO_ROWS = (TypeError, ValueError, OverflowError, DataError, IntegrityError, MsgspecError)
 ASTRAY = "SELECT 1 FROM {} s, LATERAL {} AS told (id) WHERE told.id NOT BETWEEN {} AND {} LIMIT 1"
 EACH = "ARRAY(SELECT u.id + {} FROM unnest({}) WITH ORDINALITY AS u (id, place) ORDER BY u.place)"
 

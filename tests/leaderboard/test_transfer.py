@@ -218,6 +218,7 @@ def test_a_file_that_was_tampered_with_changes_no_other_benchmark(tmp_path):
         zipped(parts | {"about.json": "[]"}),
         zipped(parts | {"boards_entry": parts["boards_entry"].replace('"how"', '"who"')}),
         zipped(parts | {"boards_entry": parts["boards_entry"].replace('"marks": [', '"marks": [7, ')}),
+        with_row(parts, Entry, -1, line=lambda text: text.replace(": 1,", f": 1{'0' * 400},")),
         zipped(parts | {"about.json": parts["about.json"].replace('"toy"', '"a b/c"')}),  # is no address
         zipped(parts)[:-200],
         bytes(byte ^ (200 < place < 400) for place, byte in enumerate(file.read_bytes())),
