@@ -41,6 +41,7 @@ class AgentDescription(NamedTuple):
 
 AGENT_OPTIONAL = AgentDescription._fields[3:]
 NAMED = ("scaffold", "model")
+DESCRIBED_OTHERWISE = "agent_described_otherwise"
 
 
 class AgentMismatch(Conflict):
@@ -375,7 +376,7 @@ def _check_same(pairs: Iterable[tuple[Agent, AgentDescription]], *, by_operator:
             sentences.append(f"{sentence}a changed agent needs a name of its own.")
     raise AgentMismatch(
         "\n".join(sentences) + _in_all(len(differing), "agents"),
-        code="agent_described_otherwise",
+        code=DESCRIBED_OTHERWISE,
         agents=[
             {"stored": stored._asdict(), "delivered": described._asdict()}
             for _, stored, described, _ in differing[:N_NAMED]

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from secrets import SystemRandom
 from typing import Any
 from uuid import UUID
@@ -17,7 +18,7 @@ from leaderboard.accounts.services import lock_account
 from leaderboard.boards.queries import head_of
 from leaderboard.catalog.models import Agent, Assigning, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
-from leaderboard.catalog.services import AgentDescription, AgentMismatch, ensure_agents
+from leaderboard.catalog.services import DESCRIBED_OTHERWISE, AgentDescription, AgentMismatch, ensure_agents
 from leaderboard.errors import Conflict, Forbidden, Frozen
 from leaderboard.operations import asking, naming, quotas
 from leaderboard.operations.models import Assignment, AssignmentStatus, Mode, RerunKind
@@ -94,10 +95,20 @@ def agent_of(
     naming.free_unused(benchmark=benchmark, names=[described.name], by=by, as_of=as_of)
     try:
         agent = ensure_agents(benchmark=benchmark, descriptions=[described], owner=by)[described.name]
-    except AgentMismatch:
-        if by is None or by_operator or naming.may_know(benchmark=benchmark, name=described.name, by=by):
+    except AgentMismatch as error:
+        may_know = partial(naming.may_know, benchmark=benchmark, name=described.name)
+        if by is None or by_operator or may_know(by=None):
             raise
-        raise not_your_agent() from None
+        if not may_know(by=by):
+            raise not_your_agent() from None
+        if error.code != DESCRIBED_OTHERWISE:
+            raise
+        # A scaffold or model is spelt as whoever stated it first spelt it, on whatever benchmark
+        raise AgentMismatch(
+            f"You described {described.name!r} otherwise before. Repeat name, scaffold, model and version, "
+            "or give a changed agent a name of its own.",
+            code=DESCRIBED_OTHERWISE,
+        ) from None
     if agent.owner != by and not by_operator:
         raise not_your_agent()
     return agent

@@ -174,12 +174,14 @@ def _unused(benchmark: Benchmark, as_of: datetime) -> QuerySet[Agent]:
     )
 
 
-def may_know(*, benchmark: Benchmark, name: str, by: User) -> bool:
-    """Whether somebody may know what stands under a name, or one like it: theirs, or what once counted."""
+def may_know(*, benchmark: Benchmark, name: str, by: User | None) -> bool:
+    """Whether somebody, or for None anybody, may know what stands under a name, or one like it: theirs, or
+    what once counted.
+    """
     agents = {pk for pk, known in benchmark.agents.values_list("pk", "name") if alike(known, name)}
     before = AgentAlias.objects.filter(benchmark=benchmark).values_list("agent", "name")
     agents |= {pk for pk, alias in before if alike(alias, name)}
-    theirs = set(benchmark.agents.filter(owner=by, pk__in=agents).values_list("pk", flat=True))
+    theirs = set(by.agents.filter(pk__in=agents).values_list("pk", flat=True)) if by else set[int]()
     others = agents - theirs
     counted = ever_counted().filter(agent__in=others).values_list("agent", flat=True).distinct()
     return others <= set(counted)

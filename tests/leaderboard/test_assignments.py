@@ -1,5 +1,6 @@
 """Assignments: which tasks, for how long, whether they were run, and what intake makes of them."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from uuid import UUID, uuid4
@@ -8,7 +9,7 @@ import pytest
 from django.db import connection
 from django.db.utils import ProgrammingError
 
-from leaderboard.catalog.models import Agent, Benchmark, Policy
+from leaderboard.catalog.models import Agent, Benchmark, Model, Policy, Scaffold
 from leaderboard.catalog.services import AgentDescription, AgentMismatch
 from leaderboard.errors import Conflict, Forbidden, Frozen
 from leaderboard.operations import reruns
@@ -182,6 +183,21 @@ class TestAsking:
         with refused(AgentMismatch, "agent_described_otherwise"):
             ask(ada, AgentDescription("newcomer", "Tree", "Model 9"))
         assert Agent.objects.get(name="newcomer").owner == ada.user
+
+    def test_how_others_spell_a_scaffold_is_not_told(self, client, ada, subset):
+        """Until the agent's own page shows it."""
+        Scaffold.objects.create(name="SECRET")
+        Model.objects.create(name="HIDDEN 9")
+        agent = AgentDescription("newcomer", "secret", "hidden 9")
+        ask(ada, agent)
+        with refused(AgentMismatch, "agent_described_otherwise", match="You described 'newcomer'") as refusal:
+            ask(ada, agent._replace(scaffold="Tree", model="other"))
+        client.force_login(ada.user)
+        shown = f"{refusal.value} {refusal.value.details} {client.get('/account').content.decode()}"
+        assert not re.search("SECRET|HIDDEN", shown)
+        deliver(ada, runs(names(ask(ada, agent))), agent._asdict())
+        with refused(AgentMismatch, "agent_described_otherwise", match="known here with scaffold 'SECRET'"):
+            ask(ada, agent._replace(scaffold="Tree"))
 
     def test_the_tasks_never_change(self, ada, subset):
         assignment = ask(ada)
