@@ -68,7 +68,7 @@ def _universe(text: str) -> list[str] | None:
     names = json.loads(text)
     if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
         raise ValueError(text)
-    return sorted(set(names))
+    return sorted(names)
 
 
 def _conditions(text: str) -> list[dict[str, Any]] | None:

@@ -5,6 +5,7 @@ that takes seconds to minutes of processor, which no web worker spends. The desk
 what it told once it has run.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -76,8 +77,11 @@ def _values(benchmark: Benchmark, texts: Mapping[str, str]) -> tuple[dict[str, A
                 values[field] = RULES[field].read(text)
         except (ValueError, KeyError, RecursionError):
             faults.append(Fault(None, field, excerpt(text), f"use {RULES[field].words}"))
-    unknown = set(values.get("universe") or ()) - set(active_tasks(benchmark).values_list("name", flat=True))
+    universe = Counter(values.get("universe") or ())
+    unknown = universe.keys() - set(active_tasks(benchmark).values_list("name", flat=True))
     faults += [Fault(None, "universe", excerpt(name), "is not an active task") for name in sorted(unknown)]
+    twice = [name for name, n in universe.items() if n > 1]
+    faults += [Fault(None, "universe", excerpt(name), "is named more than once") for name in twice]
     return values, faults
 
 

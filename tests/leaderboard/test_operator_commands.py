@@ -256,6 +256,7 @@ class TestPolicy:
         ("said", "told"),
         [
             (["band_lo=0.9"], 'band_lo "0.9": must be below band_hi, 0.7'),
+            (['universe=["t00", "t00"]'], 'universe "t00": is named more than once'),
             (["base_seed=99999999999999999999"], "use a whole number from 0 to 2,147,483,647"),
             (["band_hi=0.2"], 'band_hi "0.2": must be above band_lo, 0.3'),
             (
