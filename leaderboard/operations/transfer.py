@@ -277,6 +277,7 @@ class _Arrival:
         self._ends = {model: ends for model in numbered if (ends := self._span(model))}
         for model in PATHS:
             self._check_pointers(model)
+            _read_moments(model)
         self._find_named()
         self._by = {model: self._reserved(model) for model in numbered}
         with acting(by=None, reason="moved in"):
@@ -389,6 +390,13 @@ class _Arrival:
         each = sql.SQL(EACH).format(by, column)
         kind = sql.SQL(field.db_type(connection))
         return sql.SQL("CASE WHEN {} IS NOT NULL THEN ({})::{} END").format(column, each, kind)
+
+
+def _read_moments(model: AnyModel) -> None:
+    """Read the earliest and the latest, or raise DataError: a database has years that no page can read."""
+    for field in columns(model):
+        if field.get_internal_type() == "DateTimeField":
+            _run("SELECT min({0}), max({0}) FROM {1}", sql.Identifier(field.column), _staged(model))
 
 
 def _faults_of(benchmark: Benchmark) -> list[Fault]:

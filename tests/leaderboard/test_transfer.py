@@ -219,6 +219,9 @@ def test_a_file_that_was_tampered_with_changes_no_other_benchmark(tmp_path):
         zipped(parts | {"boards_entry": parts["boards_entry"].replace('"how"', '"who"')}),
         zipped(parts | {"boards_entry": parts["boards_entry"].replace('"marks": [', '"marks": [7, ')}),
         with_row(parts, Entry, -1, line=lambda text: text.replace(": 1,", f": 1{'0' * 400},")),
+        with_row(parts, Submission, 0, embargo_until="9999-12-31 23:59:59-12"),
+        with_row(parts, Submission, 0, submitted_at="0001-01-01 00:00:00+12"),
+        with_row(parts, Submission, 0, received_at="infinity"),
         zipped(parts | {"about.json": parts["about.json"].replace('"toy"', '"a b/c"')}),  # is no address
         zipped(parts)[:-200],
         bytes(byte ^ (200 < place < 400) for place, byte in enumerate(file.read_bytes())),
