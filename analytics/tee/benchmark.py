@@ -16,7 +16,7 @@ import numpy.typing as npt
 from analytics import glmm
 from analytics.arrays import FloatArray, IndexArray
 from analytics.differences.groups import Groups
-from analytics.differences.rows import Facet, facets_of
+from analytics.differences.rows import ErrorTerm, Facet, facets_of, satterthwaite
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 from analytics.outcome_table import naive_standard_error
@@ -58,9 +58,7 @@ MEANING = {
     "agent:task:trial": "differences between trials of an agent on a task",
     "Residual": "differences between trials of an agent on a task, and everything else",
 }
-CELL = "some tasks suit some agents under some {}; more tasks average it out"
 VERDICTS = "differences between judges on one trial, and everything else"
-POOLED = "everything else: some tasks suit some agents{}, and trials differ"
 MIN_REPEATS = 5  # trials beyond the first of their cell, from which on their noise is known by itself
 TRIALS = (1, 2, 3, 4, 5, 10)
 MAX_LOGIT_ROWS = 10**6
@@ -319,26 +317,20 @@ def _fitted(
 
 def _meaning(name: str, pooled_with: str, *, is_judged: bool) -> str:
     """Say what a component is; noise of trials is not told from the cell `pooled_with`, if one is named."""
-    _, _, facets = pooled_with.partition("agent:task")
     if name == "Residual" and is_judged:
         return VERDICTS
     if name == "Residual" and pooled_with:
-        return POOLED.format(f" under some {_plural(facets)}" if facets else "")
-    if name in MEANING:
-        meaning = MEANING[name]
-    else:
-        _, is_cell, facets = name.partition("agent:task")
-        meaning = CELL.format(_plural(facets)) if is_cell else ""
-    return (
-        meaning.replace("some tasks suit", "trials differ, and some tasks suit")
-        if name == pooled_with
-        else meaning
-    )
+        return f"everything else: {_suits(pooled_with)}, and trials differ"
+    if name in MEANING and name != pooled_with:
+        return MEANING[name]
+    trials = "trials differ, and " if name == pooled_with else ""
+    return f"{trials}{_suits(name)}; more tasks average it out" if name.startswith("agent:task") else ""
 
 
-def _plural(facets: str) -> str:
-    """Name the facets of ``:prompt:judge``."""
-    return enumerated([f"{facet}s" for facet in facets.strip(":").split(":")])
+def _suits(cell: str) -> str:
+    """Say what the term of agent, task and these facets is."""
+    facets = [f"{facet}s" for facet in cell.split(":")[2:]]
+    return f"some tasks suit some agents{f' under some {enumerated(facets)}' * bool(facets)}"
 
 
 def _logit(fitted: VarianceFit, outcomes: TrialOutcomes) -> dict[str, Any] | None:
@@ -379,9 +371,14 @@ def _facets(fitted: VarianceFit, levels: Mapping[str, int]) -> dict[str, dict[st
                 known[key] = fitted.components[term]
                 known[f"df_{key}"] = degrees.get(term, max(1.0, df))
     # a panel of judges is fixed, and so is what suits an agent on a task under one of them
-    for cell in degrees:
-        if cell.startswith("agent:task:prompt"):
-            facets["prompt"] |= {"with_task": fitted.components[cell], "df_with_task": degrees[cell]}
+    cells = [
+        ErrorTerm(name, fitted.components[name] / (levels["judge"] if "judge" in name else 1), df)
+        for name, df in degrees.items()
+        if name.startswith("agent:task:prompt")
+    ]
+    if cells:
+        with_task = sum(cell.variance for cell in cells)
+        facets["prompt"] |= {"with_task": with_task, "df_with_task": satterthwaite(cells)}
     return facets
 
 
