@@ -32,6 +32,7 @@ from analytics.differences.rows import (
     ErrorTerm,
     Facet,
     Row,
+    cell_variance,
     check_variance,
     facet_terms,
     satterthwaite,
@@ -146,7 +147,8 @@ def score(
     else:
         term, reason = _finite_term(value, shares, counts, omega)
     added, _, omitted = facet_terms((row,), facets, {facet.name: facet.name == "judge" for facet in facets})
-    terms = () if reason else (term, *added)
+    holds_cells = target == "domain" or term.name == "upper bound"
+    terms = () if reason else (term, *(() if holds_cells else cell_variance(row, facets)), *added)
     return Estimate(
         value=value,
         target=target,

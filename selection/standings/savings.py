@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
-from analytics.differences.rows import NEVER_MEASURED, Facet, Row, facet_terms
+from analytics.differences.rows import NEVER_MEASURED, Facet, Row, cell_variance, facet_terms
 from analytics.differences.trial_variances import N_AGENTS_OMEGA, N_TASKS_OMEGA, N_TRIALS_OMEGA
 from analytics.record import TRUST, Record, Trust
 from selection.errors import SelectionError
@@ -250,7 +250,7 @@ def trials(
     options = tuple(
         TrialsLine(
             n_trials=n,
-            se=float(np.sqrt(noise / (k * n) + _beyond(record, facets, n))),
+            se=float(np.sqrt(noise / (k * n) + _beyond(record, facets, n, k))),
             cost_usd=None if cost is None else cost * n_apart * n,
         )
         for n in sorted({1, 2, most})
@@ -259,13 +259,13 @@ def trials(
     return TrialsAdvice(most, omega, omega is None, options, n_conditions, why)
 
 
-def _beyond(record: Record, facets: Sequence[Facet], n_trials: int) -> float:
-    apart, nothing = {facet.name: False for facet in facets}, np.empty(0)
+def _beyond(record: Record, facets: Sequence[Facet], n_trials: int, k: int) -> float:
+    apart, cells = {facet.name: False for facet in facets}, np.empty(k)
     rows = [
-        Row(nothing, levels={**record.repeats[i].levels, "run": n_trials})
+        Row(cells, levels={**record.repeats[i].levels, "run": n_trials})
         for i in np.flatnonzero(record.complete)
     ]
-    of_agents = [facet_terms((row,), facets, apart)[0] for row in rows]
+    of_agents = [(*facet_terms((row,), facets, apart)[0], *cell_variance(row, facets)) for row in rows]
     return sum(term.variance for terms in of_agents for term in terms) / len(rows)
 
 

@@ -12,6 +12,7 @@ from scipy.stats import binom, norm, studentized_range, t
 
 from analytics.differences import error_draws, neyman_draws
 from analytics.differences.error_draws import draw_errors, may_be_first, upper_point
+from analytics.differences.estimates import score
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
 from analytics.differences.neyman_draws import agent_noise, ahead, task_weights
 from analytics.differences.ranks import FEW_TASKS_NOTE, NOTES, rank_intervals, rank_sets, resample
@@ -125,6 +126,8 @@ def test_what_suits_an_agent_on_a_task_under_one_prompt_is_averaged_by_tasks():
     once = Row(row.means, levels=row.levels)
     for one, added in ((row, 0.09 / 80), (once, 0.0)):
         old, new = (error_of(agent("a", one), NOISE, (facet,)).variance for facet in (before, after))
+        assert new == pytest.approx(old + added, rel=1e-12)
+        old, new = (score(one, "full", facets=(facet,)).interval.se ** 2 for facet in (before, after))
         assert new == pytest.approx(old + added, rel=1e-12)
 
 
