@@ -9,7 +9,7 @@ McCaffrey, *Survey Methodology* 28 (2002) 169-181 (CR2; its expectation under σ
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
 
@@ -112,6 +112,7 @@ def advice(
     sensitivity: float | None,
     groups: Mapping[str, Any] | None = None,
     pooled_with: str = "",
+    without_effect: Collection[str] = (),
 ) -> dict[str, Any]:
     """Compare what twice as many levels of each measured facet would do to an agent's standard error.
 
@@ -121,6 +122,7 @@ def advice(
     levels: levels of "prompt" and "judge" that were seen.
     sensitivity: σ_λ² of the panel of judges; None where one judge ran.
     groups: of `task_groups`; by default tasks are independent.
+    without_effect: "judge" where judges never differed on a trial.
     pooled_with: the term that noise of trials is not told from, "agent:task" or one with conditions.
     Returns: ``now``, the standard error by estimand; ``changes`` by estimand, each with ``change``, ``se``
         and ``share`` of the standard error now, the best first; ``unknown``, what was seen at one level;
@@ -129,7 +131,7 @@ def advice(
     repeated = "agent:task" in variances and not pooled_with
     has_noise = "agent:task" in variances and pooled_with != "agent:task"
     measured = [facet for facet in FACETS if levels.get(facet, 1) > 1 and f"agent:{facet}" in variances]
-    unknown = [f"{facet}s" for facet in FACETS if facet not in measured]
+    unknown = [f"{facet}s" for facet in FACETS if facet not in (*measured, *without_effect)]
     design = {"N": n_tasks, "R": 1, "V": 1, "M": 1, "H": 1}
     variances, estimands = by_groups(variances, groups), shown_estimands(groups)
     if groups and GROUP in variances:
@@ -156,17 +158,21 @@ def advice(
         result["changes"][estimand] = [
             {"change": CHANGES[letter], "se": se, "share": se / now} for letter, se in ses.items()
         ]
-    return result | {"sentences": list(_sentences(result, levels, sensitivity))}
+    agreed = [
+        f"All {levels[facet]} {facet}s agreed on every trial, so more {facet}s change nothing."
+        for facet in without_effect
+    ]
+    return result | {"sentences": [*_sentences(result, measured, levels, sensitivity), *agreed]}
 
 
 def _sentences(
-    result: Mapping[str, Any], levels: Mapping[str, int], sensitivity: float | None
+    result: Mapping[str, Any], measured: Sequence[str], levels: Mapping[str, int], sensitivity: float | None
 ) -> Iterator[str]:
     for estimand, changes in result["changes"].items():
         parts = [f"{1 - one['share']:.0%} smaller with {one['change']}" for one in changes]
         # twice as many of what all the variance is divided by says nothing of these data
         if any(abs(one["share"] - HALVED) > NEGLIGIBLE for one in changes):
-            alone = enumerated([f"one {facet}" for facet in FACETS if f"{facet}s" not in result["unknown"]])
+            alone = enumerated([f"one {facet}" for facet in measured])
             under = f" under {alone}" if alone else ""
             yield f"For {TARGETS[estimand]}, one agent's error bar{under} is {enumerated(parts)}."
     if result["unknown"]:

@@ -107,6 +107,14 @@ class TrialOutcomes:
         trials = {name: values[first] for name, values in self.columns.items()}
         return "several" if _are_repeated(trials, "prompt", "temperature") else "one"
 
+    @cached_property
+    def judges_agree(self) -> bool:
+        """Whether judges scored the same trials and never differed."""
+        if not self.judged_trials:
+            return False
+        first, place = _same_trial(self._with_trial())
+        return bool((self.outcome == self.outcome[first][place]).all())
+
     def numbered(self) -> dict[str, npt.NDArray[Any]]:
         """Return the columns, with the number of the trial apart for each prompt, temperature and run."""
         columns = self._with_trial()
@@ -190,6 +198,9 @@ def study_of_file(flat: FlatFile) -> dict[str, Any]:
 
 def _fit(outcomes: TrialOutcomes) -> tuple[VarianceFit, list[str], TrialOutcomes]:
     """Return a fit, why it has no prompts and judges where it could not, and the rows that it is of."""
+    if outcomes.judges_agree:
+        found, dropped, once = _fit(outcomes.per_trial())
+        return found, [*dropped, f"judge (all {outcomes.n_levels('judge')} agreed on every trial)"], once
     varied = [facet for facet in CONDITION if outcomes.n_levels(facet) > 1]
     # labels of runs are an agent's own
     pairs = np.unique(np.stack([outcomes.columns["agent"], outcomes.columns["run"]]), axis=1)
@@ -310,6 +321,7 @@ def _fitted(
             sensitivity=sensitive,
             groups=groups,
             pooled_with=pooled_with,
+            without_effect=["judge"] if outcomes.judges_agree else [],
         ),
         "logit": _logit(fitted, fitted_rows),
     }

@@ -161,6 +161,12 @@ def test_judges_of_one_trial_are_averaged_and_make_no_second_trial():
     )
     for part in ("components", "projections", "logit"):
         assert agreed[part] == once[part]
+    assert agreed["advice"]["unknown"] == ["prompts"]
+    assert (
+        agreed["advice"]["sentences"][-1]
+        == "All 2 judges agreed on every trial, so more judges change nothing."
+    )
+    assert "judge (all 2 agreed on every trial)" in agreed["not_measured"]
 
 
 @pytest.mark.parametrize("n_trials", [1, 3])
