@@ -83,10 +83,10 @@ def draw_errors(
     for i in np.flatnonzero(judged.any(axis=1)).tolist():
         error = errors[i]
         e[i], seen[i] = own(names[i], error, seed=seed, n_draws=n_draws)
-        if unseen := min(((one.df, one.name) for one in error.facets if not one.variance), default=None):
-            seen[i] = error.variance * of_facets[unseen[1]]
-        else:
-            seen[i] += sum(one.variance * of_facets[one.name] for one in error.facets)
+        seen[i] += sum(one.variance * of_facets[one.name] for one in error.facets)
+        for one in error.facets:
+            if not one.variance:  # it may have been missed
+                seen[i] = np.minimum(seen[i], error.variance * of_facets[one.name])
         if error.calibrated:
             seen[i] += error.calibrated * common[error.calibration]
     return ErrorDraws(read_only(e), read_only(seen), read_only(e**2 / seen), read_only(judged))

@@ -16,7 +16,7 @@ variance function is this project's own.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from analytics.differences.groups import METHODS, Groups, mean_variance
 from analytics.differences.neyman_draws import pair_variances
 from analytics.differences.rows import (
     NEVER_MEASURED,
+    OF_FACETS,
     ErrorTerm,
     Facet,
     Row,
@@ -148,7 +149,11 @@ def score(
         term, reason = _finite_term(value, shares, counts, omega)
     added, _, omitted = facet_terms((row,), facets, {facet.name: facet.name == "judge" for facet in facets})
     holds_cells = target == "domain" or term.name == "upper bound"
-    terms = () if reason else (term, *(() if holds_cells else cell_variance(row, facets)), *added)
+    terms = (
+        ()
+        if reason
+        else (term, *(() if holds_cells else cell_variance(replace(row, means=means), facets)), *added)
+    )
     return Estimate(
         value=value,
         target=target,
@@ -325,7 +330,7 @@ def _own(sides: Sequence[Agent], errors: Sequence[AgentError]) -> list[ErrorTerm
         terms.append(total._replace(df=parts[0].df) if one else total)
     parts = [part for error in errors for part in error.own]
     if measured or parts:
-        names = {part.name for part in parts if not part.name.startswith("agent:")}
+        names = {part.name for part in parts if not part.name.startswith(OF_FACETS)}
         name = "repeated trials" if names <= {"repeated trials"} else "variance function"
         terms.append(_together("upper bound" if "upper bound" in names else name, parts))
     return terms

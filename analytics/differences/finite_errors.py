@@ -15,8 +15,8 @@ import numpy as np
 
 from analytics.arrays import FloatArray, Mask
 from analytics.differences.rows import (
-    LINKING,
     NEVER_MEASURED,
+    OF_FACETS,
     ErrorTerm,
     Facet,
     Row,
@@ -104,15 +104,15 @@ class AgentError(NamedTuple):
         return math.fsum(term.variance for term in self.added)
 
     @property
-    def alone(self) -> ErrorTerm:
-        """V_a but for facets, which were estimated once for all agents."""
-        parts = (*self.own, *(term for term in self.added if term.name == LINKING))
-        return ErrorTerm("alone", math.fsum(part.variance for part in parts), _clipped(satterthwaite(parts)))
+    def facets(self) -> tuple[ErrorTerm, ...]:
+        """The terms of V_a that were estimated once for all agents."""
+        return tuple(term for term in (*self.own, *self.added) if term.name.startswith(OF_FACETS))
 
     @property
-    def facets(self) -> tuple[ErrorTerm, ...]:
-        """The terms of facets."""
-        return tuple(term for term in self.added if term.name != LINKING)
+    def alone(self) -> ErrorTerm:
+        """The rest of V_a."""
+        parts = [term for term in (*self.own, *self.added) if not term.name.startswith(OF_FACETS)]
+        return ErrorTerm("alone", math.fsum(part.variance for part in parts), _clipped(satterthwaite(parts)))
 
     @property
     def total(self) -> float:
@@ -162,7 +162,7 @@ def _calibrated(agent: Calibrated, noise: TrialNoise) -> AgentError:
             f"agent {agent.name!r}: calibration {agent.calibration} with an error of {agent.se2}, "
             f"{agent.df} degrees of freedom and {agent.v_link} of linking"
         )
-    link = [ErrorTerm(LINKING, agent.v_link, agent.df_link)] if agent.v_link else []
+    link = [ErrorTerm("linking", agent.v_link, agent.df_link)] if agent.v_link else []
     own: list[ErrorTerm] = []
     if agent.row is not None:
         n_run = int(np.count_nonzero(~np.isnan(agent.row.means)))

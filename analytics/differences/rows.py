@@ -28,7 +28,7 @@ class Facet:
     df_with_task: float = math.inf
 
 
-LINKING = "linking"
+OF_FACETS = "agent:"  # how the names of terms begin that were estimated once for all agents
 NEVER_MEASURED = (Facet("run"), Facet("prompt"), Facet("judge"))
 
 
@@ -81,7 +81,7 @@ def agent_variance(row: Row, facets: Sequence[Facet] = NEVER_MEASURED) -> tuple[
         if f.with_agent is not None
     ]
     if row.v_link:
-        terms.append(ErrorTerm(LINKING, row.v_link, row.df_link))
+        terms.append(ErrorTerm("linking", row.v_link, row.df_link))
     for term in terms:
         check_variance(term.name, term.variance)
     return tuple(terms)

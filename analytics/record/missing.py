@@ -2,8 +2,8 @@
 
 An operator's outcomes decide alone, those of at least five agents. Where half of the agents can be ranked,
 nothing changes. Where rows are absent, the tasks that nearly all agents have become the active ones; where
-runs are void, missing outcomes of what an operator loaded count as failures. A task on which all runs are
-void is never a failure: it is left out. What submitters deliver has no say, and never counts as a failure by
+runs are void, missing outcomes of what an operator loaded count as failures. Of all tasks, one on
+which all runs are void is left out. What submitters deliver has no say, and never counts as a failure by
 this rule.
 
 Source: The rule is this project's own (docs/decisions/who-is-ranked.md).
@@ -51,7 +51,7 @@ def resolve(counting: Counting, read: Callable[[Counting], Record]) -> Resolutio
     after, counting = found
     reason += f", {_n_ranked(after):,} of {n:,}"
     if after.n_tasks < before.n_tasks:
-        reason += f" on the {after.n_tasks:,} that nearly all agents have"
+        reason += f" on {after.n_tasks:,} of them"
     if counting.missing == "zero_loaded":
         reason += " if missing results count as failures"
     return Resolution(counting, after, reason)

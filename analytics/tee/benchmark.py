@@ -308,7 +308,7 @@ def _fitted(
         "method": fitted.method,
         "message": fitted.message,
         "converged": fitted.converged,
-        "facets": _facets(fitted, {**levels, "agent": outcomes.n_levels("agent")}),
+        "facets": _facets(fitted, outcomes, pooled_with),
         "not_measured": missing,
         "groups": groups,
         "projections": []
@@ -362,7 +362,7 @@ def _logit(fitted: VarianceFit, outcomes: TrialOutcomes) -> dict[str, Any] | Non
     return {"available": True, "reason": "", **check.as_json()}
 
 
-def _facets(fitted: VarianceFit, levels: Mapping[str, int]) -> dict[str, dict[str, float]]:
+def _facets(fitted: VarianceFit, outcomes: TrialOutcomes, pooled_with: str) -> dict[str, dict[str, float]]:
     # Satterthwaite's 2σ⁴/Var(σ̂²), at least 1; on the boundary those of the mean square of the term
     free = fitted.free()
     variances, of_estimates = fitted.parameters[free], np.diag(fitted.covariance())
@@ -375,8 +375,11 @@ def _facets(fitted: VarianceFit, levels: Mapping[str, int]) -> dict[str, dict[st
     }
     facets: dict[str, dict[str, float]] = {}
     for name in ("run", "prompt", "judge"):
-        of_agents = (levels["agent"] - 1) * (levels[name] - 1)
-        terms = (("with_agent", f"agent:{name}", of_agents), ("main", name, levels[name] - 1))
+        n_agents, n_levels = outcomes.n_levels("agent"), outcomes.n_levels(name)
+        of_agents = (n_agents - 1) * (n_levels - 1)
+        if name == "run":  # its labels are an agent's own
+            of_agents = np.unique(_numbers(outcomes.columns, "agent", "run")).size - n_agents
+        terms = (("with_agent", f"agent:{name}", of_agents), ("main", name, n_levels - 1))
         for key, term, df in terms:
             if term in fitted.components:
                 known = facets.setdefault(name, {})
@@ -384,9 +387,9 @@ def _facets(fitted: VarianceFit, levels: Mapping[str, int]) -> dict[str, dict[st
                 known[f"df_{key}"] = degrees.get(term, max(1.0, df))
     # a panel of judges is fixed, and so is what suits an agent on a task under one of them
     cells = [
-        ErrorTerm(name, fitted.components[name] / (levels["judge"] if "judge" in name else 1), df)
+        ErrorTerm(name, fitted.components[name] / (outcomes.n_levels("judge") if "judge" in name else 1), df)
         for name, df in degrees.items()
-        if name.startswith("agent:task:prompt")
+        if name.startswith("agent:task:prompt") and name != pooled_with
     ]
     if cells:
         with_task = sum(cell.variance for cell in cells)

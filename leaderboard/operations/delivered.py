@@ -184,9 +184,14 @@ class DeliveredRows:
         if self.policy.missing != MissingPlaces.ZERO or not counting.before.num_rows:
             return False
         better = self.rows.filter(pc.greater(self.rows["value"], 0))
-        late = set(better["task"].to_pylist()).difference(counting.before["task"].to_pylist())
+        late = {task for task, _ in self._counting(better) - self._counting(counting.before)}
         asked = [one.asked for one in counting.submissions.values() if one is not self.submission]
         return any(late.intersection(self.names(None) if one is None else one) for one in asked)
+
+    def _counting(self, rows: pa.Table) -> set[tuple[int, object]]:
+        """Tasks with the condition that their outcomes count under."""
+        pairs = rows.group_by(["task", "setting"]).aggregate([]).to_pylist()
+        return {(one["task"], of) for one in pairs if (of := self.conditions[one["setting"]]) is not None}
 
     @cached_property
     def is_run_again(self) -> bool:

@@ -71,7 +71,10 @@ def headline(result: Plain) -> tuple[str, str]:
     if not steps or steps[0]["finite"] is None:
         if any("scored the same" in source for source in result["not_measured"]):
             return "Run-to-run noise is not known separately.", "Judges scored the same trials."
-        return "Run-to-run noise is not known separately.", "To measure it, repeat tasks with several agents."
+        return (
+            "Run-to-run noise is not known separately.",
+            "To measure it, repeat tasks under the same prompts and judges.",
+        )
     return halving(steps, n_tasks=result["levels"]["task"], averaged=averaged_over(result))
 
 

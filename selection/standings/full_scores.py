@@ -102,8 +102,9 @@ class Completing:
     def filled(self, i: int, tasks: IndexArray) -> tuple[FloatArray, Scale, float]:
         """Return agent i's outcomes on some tasks, completed, (k,), and c, ν and se of their mean."""
         row, of = self.record.table.means[i], self._mask(tasks)
-        estimate = self._estimate(i, of, self.teaching)
-        scale = self.teaching.scale_on(np.flatnonzero(~np.isnan(row)), of)
+        by = self._for_trials(n_trials_of(self.record, i))
+        estimate = self._estimate(i, of, by)
+        scale = by.scale_on(np.flatnonzero(~np.isnan(row)), of)
         completed = np.where(np.isnan(row), estimate.passing, row)[tasks]
         return read_only(completed), scale, estimate.se
 

@@ -108,14 +108,27 @@ def test_a_clear_order_by_hand():
     assert result.critical == pytest.approx(studentized_range.ppf(0.95, 3, math.inf) / math.sqrt(2), abs=0.07)
 
 
-@pytest.mark.parametrize("with_agent", [0.01, 0.0])
-def test_what_agents_vary_by_with_the_prompt_is_known_by_one_estimate_for_all(with_agent):
-    """Nearly all of both variances, or estimated as 0: c of two agents is t with its degrees of freedom."""
+def under_prompts(with_agent):
     rows = [Row(np.full(40, m), np.full(40, 0.01), np.full(40, 5.0)) for m in (0.3, 0.8)]
     facet = Facet("prompt", with_agent, df_with_agent=5.0)
     agents = [agent(n, r) for n, r in zip("ab", rows, strict=True)]
-    result = rank_sets(agents, TrialNoise(None, 0.002), seed=0, facets=(facet,), n_draws=100_000)
-    assert result.critical == pytest.approx(t.ppf(0.975, 5), rel=0.01)
+    return rank_sets(agents, TrialNoise(None, 0.002), seed=0, facets=(facet,), n_draws=100_000)
+
+
+def test_what_agents_vary_by_with_the_prompt_is_known_by_one_estimate_for_all():
+    """It is nearly all of both variances: c of two agents is t with its degrees of freedom."""
+    assert under_prompts(0.01).critical == pytest.approx(t.ppf(0.975, 5), rel=0.01)
+
+
+def test_a_facet_estimated_as_0_may_have_been_missed():
+    """By definition, with ν = 160 of each agent's trials and 5 of the facet; so c never gets smaller."""
+    rng = np.random.default_rng(1)
+    own, shared = rng.chisquare(160, (2, 400_000)) / 160, rng.chisquare(5, 400_000) / 5
+    gaps = np.abs(rng.normal(0, math.sqrt(2), 400_000)) / np.sqrt(np.minimum(own, shared).sum(axis=0))
+    assert under_prompts(0.0).critical == pytest.approx(np.quantile(gaps, 0.95), rel=0.02)
+    without = rank_sets(board(3, n=24, n_trials=2), NOISE, seed=0)
+    facet = Facet("prompt", 0.0, df_with_agent=23.0)
+    assert rank_sets(board(3, n=24, n_trials=2), NOISE, seed=0, facets=(facet,)).critical >= without.critical
 
 
 def test_what_suits_an_agent_on_a_task_under_one_prompt_is_averaged_by_tasks():

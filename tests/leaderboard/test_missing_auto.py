@@ -166,7 +166,7 @@ def test_a_dry_run_tells_the_sizes_of_both_boards_and_stores_nothing(db, tmp_pat
     printed = run("load", str(file), "--benchmark", "toy", "--dry-run")
     assert (
         "12 tasks are left out and missing results count as failures: "
-        "0 of 6 agents can be ranked on all 30 tasks, 6 of 6 on the 18 that nearly all agents have if "
+        "0 of 6 agents can be ranked on all 30 tasks, 6 of 6 on 18 of them if "
         "missing results count as failures.\n"
     ) in printed
     assert not Policy.objects.exists()

@@ -678,6 +678,24 @@ class TestResubmission:
         assert line.flags == ("submitted more results for its tasks after a board had shown it",)
         assert line.at["full"].rank is not None
 
+    def test_failures_under_another_prompt_that_were_kept_back_are_flagged(self, ada, toy):
+        """All agents are loaded under a second prompt, too, and both are compared."""
+        rows = [
+            {"agent": name, "task": f"t{j:02d}", "prompt_variant": "p", "outcome": j % 2}
+            for name in toy.agents.values_list("name", flat=True)
+            for j in range(20)
+        ]
+        load_text(rows_text(rows))
+        both = [{"prompt_variant": None, "judge": None}, {"prompt_variant": "p", "judge": None}]
+        Policy.objects.create(benchmark=toy, number=2, missing="zero", counted_settings=both)
+        half = {f"t{j:02d}": [j % 2] for j in range(10)}
+        rest = {f"t{j:02d}": [int(j % 3 > 0)] for j in range(10, 20)}
+        deliver(ada, [*under(half | rest), *under(half, prompt_variant="p")])
+        line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
+        assert line.at["full"].score == pytest.approx((2 * 5 + 7) / 40)
+        (said,) = deliver(ada, under(rest, prompt_variant="p"))["warnings"]
+        assert said.endswith("counted as failures: the board flags the agent for the operator")
+
     TOLD = "outcomes of this agent were taken back: it is listed without a rank until an operator approves"
 
     def passes(self, n, first=0):
