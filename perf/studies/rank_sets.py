@@ -10,6 +10,9 @@ claimed is wrong. A case says what is known of each agent::
     linked       R trials on half of the tasks; the mean of the others p̄ + N(0, .03²), v_link = .03²·χ²₁₁/11
     calibrated   p̄ + .04·t₆·√(4/6); s_cal the root mean square of 30 such residuals
 
+Under several *prompts* each agent has R trials of a task under each, and pass rates p_j + N(0, .05²) of its
+own; what agents vary by with the prompt is known by the fit of the board (`analytics.tee.benchmark`).
+
 *noisier* and *calmer* are single-trial agents unlike those with repeats: p_j = ½ throughout, or .1 and .9 in
 equal parts, with the same mean. There ω̂ is wrong for them, and so may be the order.
 
@@ -42,13 +45,15 @@ from numpy.random import Generator
 from analytics.arrays import FloatArray
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, trial_noise
 from analytics.differences.ranks import RankSets, rank_sets
-from analytics.differences.rows import Row
+from analytics.differences.rows import NEVER_MEASURED, Facet, Row, facets_of
 from analytics.differences.trial_variances import N_AGENTS_OMEGA
+from analytics.tee.benchmark import TrialOutcomes, variance_study
 
 N_BOARDS = 1_000
 N_DRAWS, N_DRAWS_BY_TASKS = 1_999, 499
 SD_LINK, DF_LINK = 0.03, 11
 SD_RESIDUAL, N_RESIDUALS = 0.04, 30
+SD_PROMPT = 0.05
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,7 @@ class Case:
         Between which pass rates lie.
     n_steady : int
         Of the tasks: each is passed by all in every trial, or failed, in turn.
+    n_prompts : int
     unlike : str
         "noisier" or "calmer" for single-trial agents unlike the others, else empty.
     """
@@ -78,6 +84,7 @@ class Case:
     n_calibrated: int = 0
     passed: tuple[float, float] = (0.1, 0.9)
     n_steady: int = 0
+    n_prompts: int = 1
     unlike: str = ""
 
     @property
@@ -120,6 +127,7 @@ CASES = (
     Case("R = 1, 65 hard tasks", (1,) * 15, n_tasks=65, passed=(0.0, 0.12)),
     *(Case(f"R = 1, {n} agents, {k} tasks", (1,) * n, n_tasks=k) for n, k in FEW),
     Case("R = 1 and 5, no ω̂", (1,) * 13 + (5,) * 2),
+    *(Case(f"2 prompts, {n} agents, 20 tasks", (2,) * n, n_tasks=20, n_prompts=2) for n in (4, 6, 15)),
     Case("single ones noisier", HALVES, unlike="noisier"),
     Case("single ones calmer", HALVES, unlike="calmer"),
 )
@@ -161,7 +169,11 @@ def ranked(case: Case, rng: Generator, *, seed: int, n_draws: int) -> RankSets:
     """Rank one board."""
     p = rng.uniform(*case.passed, case.n_tasks)
     p[: case.n_steady] = np.arange(case.n_steady) % 2
-    measured = [_tried(case, rng, i, p) for i in range(len(case.trials))]
+    facets: Sequence[Facet] = NEVER_MEASURED
+    if case.n_prompts > 1:
+        measured, facets = _under_prompts(case, rng, p)
+    else:
+        measured = [_tried(case, rng, i, p) for i in range(len(case.trials))]
     residuals = _residuals(rng, N_RESIDUALS)
     s2 = float(np.mean(residuals**2))
     level = measured_level(case, p)
@@ -170,7 +182,7 @@ def ranked(case: Case, rng: Generator, *, seed: int, n_draws: int) -> RankSets:
         for i in range(case.n_calibrated)
     ]
     noise = _noise([one for one in measured if not one.row.v_link])
-    return rank_sets([*measured, *calibrated], noise, seed=seed, n_draws=n_draws)
+    return rank_sets([*measured, *calibrated], noise, seed=seed, n_draws=n_draws, facets=facets)
 
 
 def measured_level(case: Case, p: FloatArray) -> float:
@@ -189,6 +201,22 @@ def _tried(case: Case, rng: Generator, i: int, p: FloatArray) -> Measured:
     row = Row(means, variances, np.full(means.shape, float(r)))
     name = f"a{i:02d}"
     return _linked(name, rng, row, p) if i < case.n_linked else Measured(name, means, row)
+
+
+def _under_prompts(case: Case, rng: Generator, p: FloatArray) -> tuple[list[Measured], tuple[Facet, ...]]:
+    n, r, v = len(case.trials), case.trials[0], case.n_prompts
+    suits = rng.normal(0.0, SD_PROMPT, (n, 1, v, 1))
+    passed = rng.random((n, p.size, v, r)) < p[:, None, None] + suits
+    agent, task, prompt, _ = (axis.ravel() for axis in np.indices(passed.shape))
+    columns = {"agent": agent, "task": task, "prompt": prompt}
+    columns |= dict.fromkeys(("judge", "temperature", "run"), np.zeros_like(agent))
+    texts = {name: values.astype(np.str_) for name, values in columns.items()}
+    outcomes = TrialOutcomes(texts, passed.ravel().astype(np.float64))
+    study = variance_study(outcomes, complete=(), n_tasks=p.size, with_agents=False)
+    means, variances = passed.mean(axis=(2, 3)), passed.var(axis=3, ddof=1).mean(axis=2)
+    n_trials, levels = np.full(p.size, float(v * r)), {"prompt": v}
+    rows = [Row(x, s2, n_trials, levels=levels) for x, s2 in zip(means, variances, strict=True)]
+    return [Measured(f"a{i:02d}", row.means, row) for i, row in enumerate(rows)], facets_of(study)
 
 
 def _rates(case: Case, r: int, p: FloatArray) -> FloatArray:
@@ -226,12 +254,12 @@ def _noise(complete: Sequence[Measured]) -> TrialNoise:
 
 def main() -> None:
     n_boards, chosen = int(sys.argv[1]) if len(sys.argv) > 1 else N_BOARDS, sys.argv[2:]
-    print(f"{n_boards:,} boards of 15 equal agents a case; 55 tasks where not said")
-    print(f"{'case':<26}{'any wrong order':>16}{'best left out':>15}  of kind     seconds")
+    print(f"{n_boards:,} boards of equal agents a case, 15 agents and 55 tasks where not said")
+    print(f"{'case':<30}{'any wrong order':>16}{'best left out':>15}  of kind     seconds")
     for case in (one for one in CASES if not chosen or one.name in chosen):
         begin = time.perf_counter()
         found = rates_of(case, n_boards)
-        figures = f"{case.name:<26}{found.wrong:>16.3f}{found.left_out:>15.3f}  {found.kind:<12}"
+        figures = f"{case.name:<30}{found.wrong:>16.3f}{found.left_out:>15.3f}  {found.kind:<12}"
         print(f"{figures}{time.perf_counter() - begin:.0f}", flush=True)
 
 
