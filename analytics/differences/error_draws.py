@@ -85,7 +85,7 @@ def draw_errors(
         e[i], seen[i] = own(names[i], error, seed=seed, n_draws=n_draws)
         seen[i] += sum(one.variance * of_facets[one.name] for one in error.facets)
         for one in error.facets:
-            if not one.variance:  # it may have been missed
+            if not one.variance and math.isfinite(one.df):  # it may have been missed
                 seen[i] = np.minimum(seen[i], error.variance * of_facets[one.name])
         if error.calibrated:
             seen[i] += error.calibrated * common[error.calibration]

@@ -366,8 +366,8 @@ def _settled(
     """Find the arrival from which on 95% of an agent's results were what they are now, (n_agents,).
 
     A result was so once the trials so far had its mean, or those of one delivery with 95% of the results as
-    they are now. Failures tell nothing where missing results fail. So nobody comes later by delivering more
-    of the same, nor earlier by runs that hold some of it each.
+    they are now, and few others. Failures tell nothing where missing results fail. So nobody comes later by
+    delivering more of the same, nor earlier by runs that hold some of it each.
     """
     several = numbers["n_deliveries"] > 1
     if counted.rows.came_with is not None:
@@ -398,7 +398,9 @@ def _settled(
             tells = now >= np.where(frame.fails, TOLERANCE, 0.0)[agent]
             whose = agent[slot] * n_deliveries + when
             n_same = np.bincount(whose, is_now & tells[slot], shape[0] * n_deliveries)
-            is_now &= 20 * n_same[whose] >= 19 * np.bincount(agent, tells)[agent[slot]]
+            n_other = np.bincount(whose, ~is_now, shape[0] * n_deliveries)
+            n_tells = np.bincount(agent, tells)[agent[slot]]
+            is_now &= (20 * n_same[whose] >= 19 * n_tells) & (20 * n_other[whose] <= n_tells)
         np.minimum.at(since, slot[is_now], frame.arrivals[by_arrival[when[is_now]]])
     since, now = since.reshape(shape[0], -1)[several], now.reshape(shape[0], -1)[several]
     since = np.sort(np.where(frame.fails[several][:, None] & (now == 0.0), NEVER, since), axis=1)
@@ -634,15 +636,18 @@ def _judged_trials(counted: _Slots, failed: CodeArray, frame: _Frame) -> CodeArr
     """Give verdicts on one trial of a task one number, (n_rows + n_failed,).
 
     Judges scored one trial where its number, prompt, temperature and run are the same; of several such under
-    one judge the first is scored with the first. Of what submitters deliver the order alone tells: nobody
-    makes trials of verdicts by labels. The failure for an absent verdict is of the first trial that other
-    judges alone scored; where there is none, of an absent trial, which has a negative number.
+    one judge the first is scored with the first. Of what submitters deliver the lowest verdict of a judge is
+    of one trial with the lowest of the other: labels make nobody's trials differ less. The failure for an
+    absent verdict is of the first trial that other judges alone scored; where there is none, of an absent
+    trial, which has a negative number.
     """
     slot, (labels, trial) = counted.slot, np.unique(counted.rows.trial, return_inverse=True)
     named = frame.unjudged[counted.rows.setting] * len(labels) + trial
-    order, place = np.lexsort((named, slot)), np.empty(len(slot), dtype=np.int64)
     n, alike = len(frame.unjudged_conditions), frame.unjudged_conditions
-    named = np.where(frame.operator[counted.rows.agent], named, alike[slot % n])
+    loaded = frame.operator[counted.rows.agent]
+    lowest = np.where(loaded | ~counted.rows.valid, 0.0, counted.rows.outcome)
+    order, place = np.lexsort((named, lowest, slot)), np.empty(len(slot), dtype=np.int64)
+    named = np.where(loaded, named, alike[slot % n])
     place[order] = _number_in_run(slot[order] * (named.max(initial=0) + 1) + named[order])
     scored = named * (place.max(initial=0) + 1) + place
     absent = np.full(len(failed), -1)

@@ -159,8 +159,8 @@ def advice(
             {"change": CHANGES[letter], "se": se, "share": se / now} for letter, se in ses.items()
         ]
     agreed = [
-        f"All {levels[facet]} {facet}s agreed on every trial, so more {facet}s change nothing."
-        for facet in without_effect
+        f"{'Both' if levels[one] == 2 else f'All {levels[one]}'} {one}s agreed on every trial."
+        for one in without_effect
     ]
     return result | {"sentences": [*_sentences(result, measured, levels, sensitivity), *agreed]}
 

@@ -4,6 +4,7 @@ Source: Messing, *Hidden Measurement Error in LLM Pipelines*, §3 and Eq. 7. The
 project's own.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -90,6 +91,11 @@ class TrialOutcomes:
         """Count the labels of a column."""
         return int(np.unique(self.columns[column]).size)
 
+    def levels_by_agent(self, column: str) -> IndexArray:
+        """Count the labels of a column by agent, (n_agents,)."""
+        pairs = np.unique(np.stack([self.columns["agent"], self.columns[column]]), axis=1)
+        return np.unique(pairs[0], return_counts=True)[1]
+
     def of_agents(self, names: Collection[str]) -> "TrialOutcomes":
         """Return the rows of these agents."""
         mask = np.isin(self.columns["agent"], list(names))
@@ -98,22 +104,23 @@ class TrialOutcomes:
 
     @cached_property
     def judged_trials(self) -> Literal["", "one", "several"]:
-        """Where judges scored one trial, whether tasks have several under one prompt and temperature."""
+        """Where judges scored the same trials: whether tasks have several under a prompt and temperature."""
         if self.trial is None or self.n_levels("judge") < 2:
             return ""
         first, place = _same_trial(self._with_trial())
-        if first.size == place.size:
+        if place.size - first.size < MIN_REPEATS:
             return ""
         trials = {name: values[first] for name, values in self.columns.items()}
         return "several" if _are_repeated(trials, "prompt", "temperature") else "one"
 
     @cached_property
     def judges_agree(self) -> bool:
-        """Whether judges scored the same trials and never differed."""
+        """Whether each trial has verdicts of several judges, who never differed."""
         if not self.judged_trials:
             return False
         first, place = _same_trial(self._with_trial())
-        return bool((self.outcome == self.outcome[first][place]).all())
+        is_shared = np.bincount(place).min() > 1
+        return bool(is_shared and (self.outcome == self.outcome[first][place]).all())
 
     def numbered(self) -> dict[str, npt.NDArray[Any]]:
         """Return the columns, with the number of the trial apart for each prompt, temperature and run."""
@@ -199,8 +206,7 @@ def study_of_file(flat: FlatFile) -> dict[str, Any]:
 def _fit(outcomes: TrialOutcomes) -> tuple[VarianceFit, list[str], TrialOutcomes]:
     """Return a fit, why it has no prompts and judges where it could not, and the rows that it is of."""
     if outcomes.judges_agree:
-        found, dropped, once = _fit(outcomes.per_trial())
-        return found, [*dropped, f"judge (all {outcomes.n_levels('judge')} agreed on every trial)"], once
+        return _fit(outcomes.per_trial())
     varied = [facet for facet in CONDITION if outcomes.n_levels(facet) > 1]
     # labels of runs are an agent's own
     pairs = np.unique(np.stack([outcomes.columns["agent"], outcomes.columns["run"]]), axis=1)
@@ -233,13 +239,18 @@ def _of_tasks(outcomes: TrialOutcomes) -> list[str]:
 
 
 def _cells(outcomes: TrialOutcomes, varied: Sequence[str]) -> list[str]:
-    """Name the cells of agent, task and condition that the rows tell apart from what differs inside them.
+    """Name the cells of agent, task and condition that the rows tell apart, and from what differs in them.
 
-    Where judges scored the same trials, a trial is of one cell without them.
+    They are that of the prompt, that without judges, and the whole.
     """
-    of_trials = [facet for facet in varied if facet != "judge"] if outcomes.judged_trials else []
-    cells = [facets for facets in dict.fromkeys((tuple(of_trials), tuple(varied))) if facets]
-    return [_cell(facets) for facets in cells if _are_repeated(outcomes.columns, *facets)]
+    without_judges = tuple(facet for facet in varied if facet != "judge")
+    found, n_before = list[str](), _n_cells(outcomes.columns)
+    for facets in dict.fromkeys((without_judges[:1], without_judges, tuple(varied))):
+        n = _n_cells(outcomes.columns, *facets)
+        if n - n_before >= MIN_REPEATS and outcomes.outcome.size - n >= MIN_REPEATS:
+            found.append(_cell(facets))
+            n_before = n
+    return found
 
 
 def _cell(facets: Sequence[str]) -> str:
@@ -256,8 +267,11 @@ def _pooled_with(parts: Collection[str], *, is_one_trial: bool) -> str:
 
 def _are_repeated(columns: Mapping[str, npt.NDArray[Any]], *facets: str) -> bool:
     """Whether agents have so many rows of a task more than one, each under one level of these facets."""
-    numbers = _numbers(columns, "agent", "task", *facets)
-    return bool(numbers.size - np.unique(numbers).size >= MIN_REPEATS)
+    return len(columns["agent"]) - _n_cells(columns, *facets) >= MIN_REPEATS
+
+
+def _n_cells(columns: Mapping[str, npt.NDArray[Any]], *facets: str) -> int:
+    return int(np.unique(_numbers(columns, "agent", "task", *facets)).size)
 
 
 def _numbers(columns: Mapping[str, npt.NDArray[Any]], *names: str) -> IndexArray:
@@ -375,23 +389,27 @@ def _facets(fitted: VarianceFit, outcomes: TrialOutcomes, pooled_with: str) -> d
     }
     facets: dict[str, dict[str, float]] = {}
     for name in ("run", "prompt", "judge"):
-        n_agents, n_levels = outcomes.n_levels("agent"), outcomes.n_levels(name)
-        of_agents = (n_agents - 1) * (n_levels - 1)
-        if name == "run":  # its labels are an agent's own
-            of_agents = np.unique(_numbers(outcomes.columns, "agent", "run")).size - n_agents
-        terms = (("with_agent", f"agent:{name}", of_agents), ("main", name, n_levels - 1))
-        for key, term, df in terms:
+        n_levels, of_agents = outcomes.n_levels(name), outcomes.levels_by_agent(name) - 1
+        df = int(of_agents.sum()) - (
+            0 if name == "run" else n_levels - 1
+        )  # labels of runs are an agent's own
+        if f"agent:{name}" not in fitted.components or not (df >= MIN_REPEATS or of_agents.all()):
+            continue  # what few agents tell of all is no measure
+        known = facets.setdefault(name, {})
+        for key, term, least in (("with_agent", f"agent:{name}", df), ("main", name, n_levels - 1)):
             if term in fitted.components:
-                known = facets.setdefault(name, {})
                 known[key] = fitted.components[term]
-                known[f"df_{key}"] = degrees.get(term, max(1.0, df))
+                known[f"df_{key}"] = degrees.get(term, max(1.0, least))
+    if outcomes.judges_agree:
+        facets["judge"] = {"with_agent": 0.0, "main": 0.0}
     # a panel of judges is fixed, and so is what suits an agent on a task under one of them
     cells = [
-        ErrorTerm(name, fitted.components[name] / (outcomes.n_levels("judge") if "judge" in name else 1), df)
+        ErrorTerm(name, fitted.components[name] / averaged, df)
         for name, df in degrees.items()
         if name.startswith("agent:task:prompt") and name != pooled_with
+        for averaged in [math.prod(outcomes.n_levels(facet) for facet in FIXED if facet in name)]
     ]
-    if cells:
+    if cells and "prompt" in facets:
         with_task = sum(cell.variance for cell in cells)
         facets["prompt"] |= {"with_task": with_task, "df_with_task": satterthwaite(cells)}
     return facets

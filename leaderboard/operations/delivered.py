@@ -184,7 +184,9 @@ class DeliveredRows:
         if self.policy.missing != MissingPlaces.ZERO or not counting.before.num_rows:
             return False
         better = self.rows.filter(pc.greater(self.rows["value"], 0))
-        late = {task for task, _ in self._counting(better) - self._counting(counting.before)}
+        if not (before := self._counting(counting.before)):  # nothing of it counted, as a failure or else
+            return False
+        late = {task for task, _ in self._counting(better) - before}
         asked = [one.asked for one in counting.submissions.values() if one is not self.submission]
         return any(late.intersection(self.names(None) if one is None else one) for one in asked)
 

@@ -161,12 +161,38 @@ def test_judges_of_one_trial_are_averaged_and_make_no_second_trial():
     )
     for part in ("components", "projections", "logit"):
         assert agreed[part] == once[part]
-    assert agreed["advice"]["unknown"] == ["prompts"]
-    assert (
-        agreed["advice"]["sentences"][-1]
-        == "All 2 judges agreed on every trial, so more judges change nothing."
-    )
-    assert "judge (all 2 agreed on every trial)" in agreed["not_measured"]
+
+
+def test_judges_who_always_agree_have_no_effect():
+    """Both scored each of two trials alike; one verdict that stands alone tells nothing of them."""
+    rng = np.random.default_rng(4)
+    agent, task, trial, judge = (axis.ravel() for axis in np.indices((4, 20, 2, 2)))
+    outcome = (rng.random((4, 20, 2)) < 0.5).astype(float)[agent, task, trial]
+    columns = {"agent": np.char.mod("a%d", agent), "task": np.char.mod("t%d", task)}
+    columns |= {"judge": np.char.mod("j%d", judge)}
+    columns |= dict.fromkeys(("prompt", "temperature", "run"), np.full(agent.size, ""))
+    rows = TrialOutcomes(columns, outcome, trial)
+    study = variance_study(rows, complete=[], n_tasks=20, with_agents=False)
+    assert study["components"] == variance_study(rows.per_trial(), complete=[], n_tasks=20)["components"]
+    assert study["facets"]["judge"] == {"with_agent": 0.0, "main": 0.0}
+    assert study["advice"]["unknown"] == ["prompts"]
+    assert study["advice"]["sentences"][-1] == "Both judges agreed on every trial."
+    alone = np.arange(outcome.size) > 0
+    some = {name: values[alone] for name, values in columns.items()}
+    assert not TrialOutcomes(some, outcome[alone], trial[alone]).judges_agree
+
+
+@pytest.mark.parametrize(("n_labelled", "is_measured"), [(1, False), (5, True), (8, True)])
+def test_what_few_agents_vary_by_from_run_to_run_is_no_measure(n_labelled, is_measured):
+    """Eight agents with two trials; the labels of so many tell two runs."""
+    rng = np.random.default_rng(5)
+    agent, task, trial = (axis.ravel() for axis in np.indices((8, 30, 2)))
+    columns = {"agent": np.char.mod("a%d", agent), "task": np.char.mod("t%d", task)}
+    columns |= dict.fromkeys(("prompt", "judge", "temperature"), np.full(agent.size, ""))
+    columns["run"] = np.char.mod("r%d", np.where(agent < n_labelled, trial, 0))
+    outcomes = TrialOutcomes(columns, (rng.random(agent.size) < 0.5).astype(float), trial)
+    study = variance_study(outcomes, complete=[], n_tasks=30, with_agents=False)
+    assert ("run" in study["facets"]) is is_measured
 
 
 @pytest.mark.parametrize("n_trials", [1, 3])

@@ -159,6 +159,17 @@ def test_labels_make_no_trials_of_the_verdicts_on_a_submitted_one(how):
     assert loaded.n_judged_again == (0,)
 
 
+def test_verdicts_that_change_places_make_no_trials_that_differ_less():
+    """Each of 20 tasks is passed in one trial of two; the second judge's verdicts have swapped numbers."""
+    rows = [(0, task, (task + trial) % 2, trial, 0) for task in range(20) for trial in (1, 2)]
+    honest = [*rows, *((*row[:4], 1) for row in rows)]
+    swapped = [*rows, *((*row[:3], 3 - row[3], 1) for row in rows)]
+    given = {"n_tasks": 20, "levels": judged("j1", "j2"), "deliveries": [self_run(0)]}
+    expected, result = made(honest, **given), made(swapped, **given)
+    assert np.unique(expected.table.trial_variances) == [0.5]
+    same(result.table.trial_variances, expected.table.trial_variances.tolist())
+
+
 def test_names_of_runs_that_are_given_afterwards_gain_nothing():
     """Ten outcomes of one task: each pass a run of its own, all failures in the last; half are passed."""
     settings = [(None, None, None, f"r{run}") for run in range(5)]
@@ -429,6 +440,16 @@ def test_earlier_runs_that_hold_half_of_the_results_each_make_no_original(missin
     rows = [*halves, *full(1, outcomes, 1, 0, 2), *full(0, outcomes, 3, 0, 3)]
     result = made(rows, n_tasks=40, deliveries=deliveries, duplicates="latest", missing=missing)
     assert result.copy_of == ("a01", "")
+
+
+def test_passes_on_nearly_all_tasks_make_no_original_of_whoever_passed_some():
+    """The first passes 35 of 40 tasks at 1, the second 25 of these at 2, which the first copies at 3."""
+    many, some = ([int(task < n) for task in range(40)] for n in (35, 25))
+    deliveries = [self_run(arrival=1), self_run(1, arrival=2), self_run(arrival=3)]
+    rows = [*full(0, many, 1, 0, 0), *full(1, some, 1, 0, 1), *full(0, some, 2, 0, 2)]
+    for missing in ("gap", "zero"):
+        result = made(rows, n_tasks=40, deliveries=deliveries, duplicates="latest", missing=missing)
+        assert result.copy_of == ("a01", "")
 
 
 def test_an_agent_finished_with_what_first_held_every_task_though_it_was_withdrawn():
