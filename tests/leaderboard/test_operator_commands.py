@@ -313,7 +313,7 @@ class TestCommonTasks:
         path = tmp_path / "more.csv"
         path.write_text(csv_text({"a3": "0" * 12}))  # the whole benchmark is judged, not this file
         printed = run("load", str(path), "--benchmark", "toy")
-        assert "1 of 5 agents can be ranked on all 20 tasks, 5 of 5 on the 12 that nearly" in printed
+        assert "1 of 5 agents can be ranked on all 20 tasks, 5 of 5 on 12 of them" in printed
         assert "manage.py policy toy --set missing=auto" in printed
         assert "universe: all → 12 tasks" in run("policy", "toy", "--set", "missing=auto", "--dry-run")
         assert "universe: all → 12 tasks" in run("policy", "toy", "--set", "universe=common")
