@@ -123,7 +123,7 @@ def advice(
     sensitivity: σ_λ² of the panel of judges; None where one judge ran.
     groups: of `task_groups`; by default tasks are independent.
     without_effect: "judge" where judges never differed on a trial.
-    pooled_with: the term that noise of trials is not told from, "agent:task" or one with conditions.
+    pooled_with: the term that includes the noise of trials, "agent:task" or one with conditions.
     Returns: ``now``, the standard error by estimand; ``changes`` by estimand, each with ``change``, ``se``
         and ``share`` of the standard error now, the best first; ``unknown``, what was seen at one level;
         ``sentences``.

@@ -239,7 +239,7 @@ def _of_tasks(outcomes: TrialOutcomes) -> list[str]:
 
 
 def _cells(outcomes: TrialOutcomes, varied: Sequence[str]) -> list[str]:
-    """Name the cells of agent, task and condition that the rows tell apart, and from what differs in them.
+    """Name the cells of agent, task and condition that the rows can separate from each other and from noise.
 
     They are that of the prompt, that without judges, and the whole.
     """
@@ -258,7 +258,7 @@ def _cell(facets: Sequence[str]) -> str:
 
 
 def _pooled_with(parts: Collection[str], *, is_one_trial: bool) -> str:
-    """Return the term that noise of trials is not told from, by those of a fit; empty where it is."""
+    """Return the term of a fit that includes the noise of trials; empty where the fit separates it."""
     varied = [facet for facet in CONDITION if f"agent:{facet}" in parts]
     if is_one_trial:
         return _cell([facet for facet in varied if facet != "judge"])
@@ -266,7 +266,7 @@ def _pooled_with(parts: Collection[str], *, is_one_trial: bool) -> str:
 
 
 def _are_repeated(columns: Mapping[str, npt.NDArray[Any]], *facets: str) -> bool:
-    """Whether agents have so many rows of a task more than one, each under one level of these facets."""
+    """Whether tasks have enough rows beyond the first of an agent under one level of these facets."""
     return len(columns["agent"]) - _n_cells(columns, *facets) >= MIN_REPEATS
 
 
@@ -342,7 +342,7 @@ def _fitted(
 
 
 def _meaning(name: str, pooled_with: str, *, is_judged: bool) -> str:
-    """Say what a component is; noise of trials is not told from the cell `pooled_with`, if one is named."""
+    """Say what a component is; the term `pooled_with` includes the noise of trials, if one is named."""
     if name == "Residual" and is_judged:
         return VERDICTS
     if name == "Residual" and pooled_with:
@@ -390,11 +390,10 @@ def _facets(fitted: VarianceFit, outcomes: TrialOutcomes, pooled_with: str) -> d
     facets: dict[str, dict[str, float]] = {}
     for name in ("run", "prompt", "judge"):
         n_levels, of_agents = outcomes.n_levels(name), outcomes.levels_by_agent(name) - 1
-        df = int(of_agents.sum()) - (
-            0 if name == "run" else n_levels - 1
-        )  # labels of runs are an agent's own
+        # the labels of runs belong to one agent each
+        df = int(of_agents.sum()) - (0 if name == "run" else n_levels - 1)
         if f"agent:{name}" not in fitted.components or not (df >= MIN_REPEATS or of_agents.all()):
-            continue  # what few agents tell of all is no measure
+            continue  # too few agents varied it to say anything about the others
         known = facets.setdefault(name, {})
         for key, term, least in (("with_agent", f"agent:{name}", df), ("main", name, n_levels - 1)):
             if term in fitted.components:

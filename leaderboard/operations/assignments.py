@@ -105,7 +105,7 @@ def agent_of(
             raise
         # A scaffold or model is spelt as whoever stated it first spelt it, on whatever benchmark
         raise AgentMismatch(
-            f"You described {described.name!r} otherwise before. Repeat name, scaffold, model and version, "
+            f"You described {described.name!r} differently before. Repeat name, scaffold, model and version, "
             "or give a changed agent a name of its own.",
             code=DESCRIBED_OTHERWISE,
         ) from None

@@ -179,12 +179,12 @@ class DeliveredRows:
 
     @cached_property
     def fills_failures(self) -> bool:
-        """Whether it has passes of tasks that were asked for before, and counted as failures since."""
+        """Whether it has passes of tasks that were requested earlier and counted as failures until now."""
         counting = self.beside_counting()
         if self.policy.missing != MissingPlaces.ZERO or not counting.before.num_rows:
             return False
         better = self.rows.filter(pc.greater(self.rows["value"], 0))
-        if not (before := self._counting(counting.before)):  # nothing of it counted, as a failure or else
+        if not (before := self._counting(counting.before)):  # the board ranked nothing of it
             return False
         late = {task for task, _ in self._counting(better) - before}
         asked = [one.asked for one in counting.submissions.values() if one is not self.submission]

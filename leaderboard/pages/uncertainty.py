@@ -187,7 +187,7 @@ def _source(name: str, names: Collection[str], apart: str) -> str:
 
 
 def _apart(result: Plain) -> str:
-    """Return what run-to-run noise is not told from, such as agent × task; empty where it is known."""
+    """Return the source that includes run-to-run noise, such as agent × task; empty where it is separate."""
     _, _, source = next(iter(result.get("not_measured") or ()), "").partition(
         f"{NOISE.lower()} separate from "
     )

@@ -437,8 +437,8 @@ class TestOneSubmissionCounts:
         ]
         receipt = deliver(ada, rows)
         assert receipt["warnings"] == [*warned, f"only the {duplicates} submission of an agent counts"]
-        told = [one["told"] for one in receipt["checks"] if one["name"] == "trials"]
-        assert told == ([self.UNEVEN] if self.UNEVEN in warned else [f"{max(trials)} of each task"])
+        texts = [one["told"] for one in receipt["checks"] if one["name"] == "trials"]
+        assert texts == ([self.UNEVEN] if self.UNEVEN in warned else [f"{max(trials)} of each task"])
         assert Followed(stored(receipt), token=None, as_of=AS_OF).lacking == warned
         assert [places_of(toy)[f"t{j:02d}"] for j in range(20)] == trials
 

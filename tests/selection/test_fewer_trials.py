@@ -108,10 +108,10 @@ def test_the_fit_of_a_record_is_for_the_trials_asked_for():
     record = record_with(trials, 1)
     for n_trials, compared in ((1, ()), (2, ()), (1, ("one", "two"))):
         n = n_trials * max(len(compared), 1)
-        told = staged_fit(replace(record, compared=compared), Staging(), n_trials=n_trials)["fit"]
+        result = staged_fit(replace(record, compared=compared), Staging(), n_trials=n_trials)["fit"]
         known = teaching(trials, n)
-        assert told["dispersion"] == pytest.approx(known.of_newcomers.dispersion)
-        assert told["scale"]["c"] == pytest.approx(known.scale.c)
+        assert result["dispersion"] == pytest.approx(known.of_newcomers.dispersion)
+        assert result["scale"]["c"] == pytest.approx(known.scale.c)
 
 
 def test_who_ran_some_tasks_once_is_estimated_with_the_error_of_one_trial():
@@ -120,12 +120,12 @@ def test_who_ran_some_tasks_once_is_estimated_with_the_error_of_one_trial():
     once = np.full(60, NAN)
     once[batch] = trials[0, 12, batch]
     record = record_with(trials[:, :12], 1, once, submitted=[12])
-    told = Completing(record).estimated(12, batch, np.arange(60), 0)
+    result = Completing(record).estimated(12, batch, np.arange(60), 0)
     by_model = estimate(known.of_newcomers, once, known.model.mean_after(0))
-    assert told.score == pytest.approx(by_model.score)
-    assert math.sqrt(told.se2) == pytest.approx(known.scale_on(batch).c * by_model.se)
+    assert result.score == pytest.approx(by_model.score)
+    assert math.sqrt(result.se2) == pytest.approx(known.scale_on(batch).c * by_model.se)
     often = Completing(record_with(trials[:, :12], 5, once, submitted=[12]))
-    assert math.sqrt(often.estimated(12, batch, np.arange(60), 0).se2) < 0.7 * math.sqrt(told.se2)
+    assert math.sqrt(often.estimated(12, batch, np.arange(60), 0).se2) < 0.7 * math.sqrt(result.se2)
 
 
 @pytest.mark.slow(each=True)

@@ -154,20 +154,20 @@ def test_what_is_often_expected_is_what_is_shown_as_at_least_80_percent():
     others = np.zeros((200, 4))
     others[:159, 0] = others[:158, 1] = others[:41, 2] = others[:43, 3] = 1.0
     own = np.array([[0.795, 0.79, 0.205, 0.215]])
-    told = expected(np.vstack([others[:100], own, others[100:]]), 100, reach=100)
-    assert [f"{100 * mean:.0f}%" for mean in told.means] == ["80%", "79%", "20%", "22%"]
-    assert (told.n_seldom, told.n_often) == (1, 1)
+    surprises = expected(np.vstack([others[:100], own, others[100:]]), 100, reach=100)
+    assert [f"{100 * mean:.0f}%" for mean in surprises.means] == ["80%", "79%", "20%", "22%"]
+    assert (surprises.n_seldom, surprises.n_often) == (1, 1)
 
 
 def test_a_mean_of_trials_passes_by_chance_as_its_binomial_does():
     """Three trials, then four, of tasks of which the neighbours pass .2; then .8, and what is no pass."""
     others, own = [[0.2, 0.2, 0.8]] * 4, [0.2, 0.2, 0.8]
     outcomes = np.array([*others[:2], own, *others[2:]])
-    told = expected(outcomes, 2, n_trials=np.array([3.0, 4.0, 2.0]))
+    surprises = expected(outcomes, 2, n_trials=np.array([3.0, 4.0, 2.0]))
     of_three = 3 * 0.2**2 * 0.8 + 0.2**3
     of_four = 6 * 0.2**2 * 0.8**2 + 4 * 0.2**3 * 0.8 + 0.2**4
-    assert told.passes_by_chance == pytest.approx(of_three + of_four)
-    assert told.failures_by_chance == pytest.approx(0.2**2)
+    assert surprises.passes_by_chance == pytest.approx(of_three + of_four)
+    assert surprises.failures_by_chance == pytest.approx(0.2**2)
     graded = expected(outcomes, 2, n_trials=np.array([3.0, NAN, 2.0]))
     assert (graded.passes_by_chance, graded.failures_by_chance) == (None, pytest.approx(0.2**2))
 

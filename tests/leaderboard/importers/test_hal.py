@@ -75,11 +75,11 @@ def test_a_name_of_another_form_asks_for_the_scaffold(read, refusal, upload):
 def test_files_of_a_folder_that_lack_the_scaffold_are_named(read, refusal, upload, tmp_path):
     upload("a_UPLOAD.json")
     upload("b_UPLOAD.json", agent="my agent")
-    told = refusal(tmp_path)
-    assert told.startswith("b_UPLOAD.json lacks scaffold; load it by itself, with --scaffold.\n")
+    message = refusal(tmp_path)
+    assert message.startswith("b_UPLOAD.json lacks scaffold; load it by itself, with --scaffold.\n")
     upload("c_UPLOAD.json", agent="other agent")
-    told = refusal(tmp_path)
-    assert told.startswith(
+    message = refusal(tmp_path)
+    assert message.startswith(
         "b_UPLOAD.json, c_UPLOAD.json lack scaffold; load each by itself, with --scaffold."
     )
 
